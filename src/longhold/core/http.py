@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from longhold.errors import ConfigError
 
-if TYPE_CHECKING:  # an optional extra; models only need `is_loopback`
+if TYPE_CHECKING:  # Models only need `is_loopback`, so this extra is optional.
     import uvicorn
     from starlette.types import ASGIApp
 
@@ -21,12 +21,12 @@ LOOPBACK = "127.0.0.1"
 SIMULATED = "x-longhold-simulated"
 """Header that the simulator sets on answers that cost nothing."""
 BACKLOG = 2_048
-START_SECONDS = 10.0  # longer than any start we have seen
+START_SECONDS = 10.0  # longer than any observed start
 
 
 def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Name the protocol, because asyncio disables Nagle's algorithm only then.
+    # Name the protocol class, because asyncio disables Nagle's algorithm only with this argument.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -56,7 +56,7 @@ def server_of(
         ws="none",
         lifespan="on" if has_lifespan else "off",
         access_log=False,
-        log_level="critical",  # no traceback if a connection breaks on purpose
+        log_level="critical",  # no traceback if a client disconnects on purpose
         timeout_graceful_shutdown=ending_seconds,
         server_header=False,
         date_header=False,
@@ -110,7 +110,7 @@ def find_foreign_host(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def find_foreign_page(headers: Iterable[tuple[bytes, bytes]], own: str = "") -> str:
-    """Return the header which reveals that a page of another site sent a request, or "".
+    """Return the header that shows that another site's page sent the request, or "".
 
     Pages on this machine are allowed, or only those of the origin `own` if it is given. A sandboxed
     frame has the origin `null`, so any origin that is not on this machine is foreign.

@@ -1,4 +1,4 @@
-"""A position in a growing history for consumers that process each entry once, and a safe clock."""
+"""A cursor that reads each entry of a growing history once, and a clock that never jumps ahead."""
 
 import time
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class LogCursor:
     position: int = 0
 
     def is_past(self, history: Sequence[AnyEntry]) -> bool:
-        """Return whether this history is shorter, so a different one: a log never loses entries."""
+        """Return whether the history is shorter than before, which means that it is another log."""
         return self.position > len(history)
 
     def advance(self, history: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
@@ -33,7 +33,7 @@ _BEGAN = time.time() - time.monotonic()
 
 
 def earliest_now() -> float:
-    """Return the earlier of the wall clock time and the time by this process's monotonic clock.
+    """Return the earlier of the wall clock time and the time derived from the monotonic clock.
 
     A clock that jumps ahead must not make recent entries look expired.
     """

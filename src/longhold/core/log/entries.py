@@ -1,8 +1,8 @@
 """The entries of a log: immutable records of events and decisions.
 
-Names are past participles, because entries are written after the fact. Content comes first, then
-changes to the view, then bookkeeping. `n` numbers the entry and identifies its message. Entries
-store their measure, so loading a log needs no counting.
+Names are past participles, because an entry is written after its event. This file lists content
+first, then changes to the view, then bookkeeping. `n` numbers the entry and identifies its message.
+Each entry stores its token measure, so that loading a log needs no counting.
 """
 
 from typing import Literal, TypeAlias
@@ -25,7 +25,7 @@ from longhold.core.messages import (
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
 
 SpokenContent: TypeAlias = tuple[Text | Image | Document | Opaque, ...]
-"""Content allowed on the user's side. Tool results are `Ran` entries."""
+"""Content allowed in a user message. Tool results are `Ran` entries."""
 
 AnswerContent: TypeAlias = tuple[Text | Thinking | RedactedThinking | ToolUse | Opaque, ...]
 
@@ -40,7 +40,7 @@ class Entry(
     weakref=False,
 ):
     n: int = 0
-    """Number in the log, from 1. 0 until appended."""
+    """The entry's number in the log, counted from 1. It is 0 until the entry is appended."""
     at: float = 0.0
     """Unix time in seconds."""
 
@@ -58,31 +58,31 @@ class Source(Struct, frozen=True, omit_defaults=True):
     kind: Literal["user", "project", "local"] = "project"
     measure: Measure = NOTHING
     digest: str = ""
-    """Digest of the text, or "gone" after the model was informed that the file was removed."""
+    """Digest of the text, or "gone" once the model has been informed that the file was removed."""
 
 
 class Said(Entry, frozen=True, kw_only=True, tag="said"):
-    """A message on the user's side, from the user or the program."""
+    """A message with the role `user`, from the user or from the program."""
 
     content: SpokenContent
     role: Literal["user", "system"] = "user"
     hidden: bool = False
-    """Shown only to the model: reminders, attachments, nudges."""
+    """The message is shown only to the model, such as a reminder or an attachment."""
     sources: tuple[Source, ...] = ()
-    """Instruction files in this message: near a touched file, or changed since the frame."""
+    """Instruction files in this message: files near one the model used, or changed files."""
     servers: dict[str, str] = {}
-    """MCP servers described in this message, with a digest each; "" for a removed server."""
+    """The MCP servers described in this message and their digests. A removed server has ""."""
     measure: Measure = NOTHING
     origin: str = ""
     """The message's id in the transcript it was imported from."""
     mail: str = ""
-    """For mail from another agent: the mailbox, and the read position after this message."""
+    """For mail from another agent: the mailbox, and the read position after this mail."""
     is_outside: bool = False
-    """For mail from another session: the sender has read untrusted text, or may have."""
+    """For mail from another session: the sender may have read untrusted text."""
 
 
 class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
-    """The model answered. Parts of one answer share a `response_id` and follow one `Asked`."""
+    """An answer of the model. Parts of one answer share a `response_id` and follow one `Asked`."""
 
     response_id: str
     content: AnswerContent
@@ -91,15 +91,15 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
     usage: Usage | None = None
     applied: tuple[JsonObject, ...] = ()
     renamed: dict[str, str] = field(default_factory=dict)
-    """Tool use ids that were already taken, mapped to the provider's original ids."""
+    """Maps the ids that Longhold gave to repeated tool uses to the provider's original ids."""
     thinking: str = ""
-    """The thinking level of the call, such as "high" or "off". "" if the transcript has none."""
+    """The thinking level of the call, such as "high" or "off". It is "" if unknown."""
     measure: Measure = NOTHING
     origin: str = ""
 
 
 class Began(Entry, frozen=True, kw_only=True, tag="began"):
-    """A tool is about to run. If no `Ran` follows, it was interrupted and is not rerun."""
+    """A tool is about to run. Without a later `Ran`, it counts as interrupted and is not rerun."""
 
     tool_use_id: str
     tool: str = ""
@@ -112,18 +112,18 @@ class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
     exit_status: int | None = None
     """Exit status of a command that Longhold did not stop. Negative if a signal ended it."""
     refused: str | None = None
-    """The user's words when refusing the call, possibly "". None if not refused."""
+    """The user's words when refusing the call, possibly "". Other results have None."""
     extra: JsonObject | None = None
     seconds: float = 0.0
     file: str = ""
-    """File of a body too large for the log. `content` is then its head."""
+    """The file with a body that is too large for the log. `content` then has only its beginning."""
     sha256: str = ""
     measure: Measure = NOTHING
     origin: str = ""
 
 
 class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
-    """The frame of every request: system sections, tools, instructions and options, as rendered."""
+    """The part that all requests share: system sections, tools, instructions and options."""
 
     sections: tuple[Section, ...] = ()
     tools: tuple[JsonObject, ...] = ()
@@ -135,9 +135,9 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     betas: tuple[str, ...] = ()
     lifetime: Literal["5m", "1h"] = "5m"
     system_lifetime: Literal["5m", "1h"] = "5m"
-    """Minimum cache lifetime of the system prompt and tools, which change less than messages."""
+    """Minimum cache lifetime of the system prompt and tools, which rarely change."""
     held: int = 0
-    """Messages before this entry are cached for an hour, too."""
+    """Messages before this entry are also cached for an hour."""
     cached: bool = True
     """Whether requests have cache breakpoints. Fixed when the session begins."""
     max_output_tokens: int = 0
@@ -152,7 +152,7 @@ class Switched(Entry, frozen=True, kw_only=True, tag="switched"):
 
 
 class Asked(Entry, frozen=True, kw_only=True, tag="asked"):
-    """A request was sent. The hashes show later which part of the prefix changed."""
+    """A request was sent. Its hashes show later which part of the prefix changed."""
 
     source: str = "main"
     options_hash: str = ""
@@ -167,16 +167,16 @@ class CacheBroke(Entry, frozen=True, kw_only=True, tag="cachebroke"):
     """A call read less from the provider's cache than the previous call had left there."""
 
     cause: str
-    """The cause: tool, section, message, model, lifetime_5m, provider and so on."""
+    """The cause, for example `tool`, `section`, `message`, `model`, `lifetime_5m` or `provider`."""
     detail: str = ""
-    """One line for the user."""
+    """One line that explains the break to the user."""
     source: str = "main"
     first_moved: str = ""
     """The first part of the prefix that changed, or "" if none did."""
     lost_tokens: int = 0
     """Tokens that missed the cache although they could have been read from it."""
     usd: float = 0.0
-    """Cost of the lost tokens, 0 if the model has no published price."""
+    """Cost of the lost tokens in US dollars, or 0 if the model has no published price."""
     expected: str = ""
     """Kind of the entry that explains the break, or "" if none does."""
     provider: str = ""
@@ -188,24 +188,24 @@ class ViewChange(Entry, frozen=True, kw_only=True):
     """A change to the model's view, which can be undone."""
 
     drops_thinking: bool = False
-    """Later thinking is no longer sent, because it was bound to the old prefix."""
+    """Later thinking is no longer sent, because the provider bound it to the old prefix."""
     rests_on: tuple[int, ...] = ()
     """Entries that this change is based on. Undoing one of them undoes this change."""
     why: str = ""
-    """One line for the user."""
+    """One line that explains the change to the user."""
     rule: str = ""
-    """The rule that decided it, by its name in `core.policy.decide`."""
+    """The rule that decided on the change, by its name in `core.policy.decide`."""
     lost: tuple[str, ...] = ()
-    """The rules that did not apply, each with the reason."""
+    """The rules that did not apply, each with its reason."""
 
 
 class Spilled(ViewChange, frozen=True, kw_only=True, tag="spilled"):
-    """A result went to disk, or equals an earlier result. `text` is shown instead."""
+    """A result was stored on disk, or equals an earlier one. The model is shown `text`."""
 
     tool_use_id: str
     text: str
     file: str = ""
-    """File of the full result. "" for a repetition, whose full text is only in the log."""
+    """The file with the full result. It is "" for a repeated result, which only the log has."""
     same_as: str = ""
     """The tool use with an identical result that is still shown."""
     bytes: int = 0
@@ -214,7 +214,7 @@ class Spilled(ViewChange, frozen=True, kw_only=True, tag="spilled"):
 
 
 class Snipped(ViewChange, frozen=True, kw_only=True, tag="snipped"):
-    """Messages left the view, in whole rounds."""
+    """Whole rounds of messages were removed from the view."""
 
     targets: tuple[int, ...]
 
@@ -223,16 +223,17 @@ How: TypeAlias = Literal["rewritten", "edited", "server", "limit"]
 
 
 class ClearedInput(Struct, frozen=True):
-    """A call's input as sent after clearing, with placeholders for its long texts."""
+    """A tool call's input as sent after clearing, with placeholders for its long texts."""
 
     tool_use_id: str
     input: JsonObject
 
 
 class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
-    """Old tool results were cleared: by Longhold, by a cache edit, or by the provider.
+    """Old tool results were cleared by Longhold, by a cache edit, or by the provider.
 
-    Long inputs and old thinking may be cleared with them, or alone while the cache is cold.
+    Long inputs and old thinking may be cleared with them. While the cache is cold, they may be
+    cleared alone.
     """
 
     ids: tuple[str, ...]
@@ -240,15 +241,15 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     how: How = "rewritten"
     measures: tuple[Measure, ...] = ()
     inferred: bool = False
-    """The provider reported only a count. The ids are guesses: the oldest results."""
+    """The provider reported only a count. Longhold assumes it cleared the oldest results."""
     place: int = 0
-    """For cache edits: the message with which every request sends them."""
+    """For cache edits: the message with which every request repeats them."""
     inputs: tuple[ClearedInput, ...] = ()
     thinking: tuple[int, ...] = ()
     saved_tokens: int = 0
-    """Freed tokens as counted by Longhold or the provider, 0 if unknown."""
+    """Freed tokens as counted by Longhold or the provider, or 0 if unknown."""
     cost_usd: float = 0.0
-    """Expected extra cost of the next call. Negative if it is cheaper."""
+    """Expected extra cost of the next call in US dollars. It is negative if the call is cheaper."""
     saves_usd: float = 0.0
 
 
@@ -273,7 +274,7 @@ class Compacted(ViewChange, frozen=True, kw_only=True, tag="compacted"):
     after_tokens: int = 0
     focus: str = ""
     survived: float = 1.0
-    """Share of the exact names in recent messages and directives that the summary contains."""
+    """Share of the exact names from recent messages and directives that the summary contains."""
     seconds: float = 0.0
     usage: Usage | None = None
     measure: Measure = NOTHING
@@ -287,7 +288,7 @@ class Restored(ViewChange, frozen=True, kw_only=True, tag="restored"):
 
 
 class Pinned(ViewChange, frozen=True, kw_only=True, tag="pinned"):
-    """Messages are kept verbatim by later compactions, or no longer are."""
+    """Later compactions keep these messages verbatim, or no longer keep them."""
 
     targets: tuple[int, ...]
     on: bool = True
@@ -296,8 +297,8 @@ class Pinned(ViewChange, frozen=True, kw_only=True, tag="pinned"):
 class Rewound(ViewChange, frozen=True, kw_only=True, tag="rewound"):
     """Messages after an entry are no longer part of the conversation.
 
-    The owner of the messages went back or changed them. Decisions about the remaining messages stay
-    in force, except decisions that also covered removed messages.
+    The program that owns the messages went back or changed them. Decisions about the remaining
+    messages stay in force, except decisions that also covered removed messages.
     """
 
     after: int
@@ -325,7 +326,7 @@ class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
 
 
 class Withheld(Entry, frozen=True, kw_only=True, tag="withheld"):
-    """A budget did not allow a call. This is not a failure, but earlier versions wrote `Failed`."""
+    """A budget did not allow a call. This is not a failure. Older versions wrote `Failed`."""
 
     what: str
     why: str
@@ -336,7 +337,7 @@ class Titled(Entry, frozen=True, kw_only=True, tag="titled"):
 
 
 class Imported(Entry, frozen=True, kw_only=True, tag="imported"):
-    """The source of an imported log, and the records that have no place in a view."""
+    """The source of an imported log, and a count of the records that the model never sees."""
 
     format: str
     source: str
@@ -349,18 +350,18 @@ class Imported(Entry, frozen=True, kw_only=True, tag="imported"):
 
 class ToolTraits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"] = ""
-    """The kind of the tool. "" derives it from the name."""
+    """The kind of the tool. With "", Longhold derives the kind from the tool's name."""
     clearable: bool | None = None
-    """Whether old results may be cleared. None derives it from the kind."""
+    """Whether old results may be cleared. With None, the kind decides."""
     limit_chars: int | None = None
-    """Longer results are spilled. None derives the limit from the kind."""
+    """Results with more characters are spilled. With None, the kind decides."""
 
 
 class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
-    """The program's session setup, which a resume restores. The newest entry counts."""
+    """The program's session setup, which is restored on resume. The newest entry counts."""
 
     dialect: Literal["", "anthropic", "openai", "responses"] = ""
-    """Dialect of requests. "" derives it from the model's name."""
+    """The API dialect of requests. With "", Longhold derives it from the model's name."""
     max_tokens: int = 0
     settings: dict[str, dict[str, Json]] = field(default_factory=dict)
     """The program's settings that differ from the defaults, by group and key."""
@@ -368,21 +369,21 @@ class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
     history: bool = False
     """The model has the History tool, which the session executes."""
     paths: bool = False
-    """The model's tools can open local files, so it is shown their paths."""
+    """The model's tools can open local files, so Longhold shows it their paths."""
     memory: bool = False
     """The session has long-term memory, and the model has the memory tool."""
     client: str = ""
-    """The program that a gateway serves, as it calls itself."""
+    """The name that the client of the gateway gives itself."""
     simulated: bool = False
     """The simulator answers, so calls cost no real money."""
     why: str = ""
 
 
 class Followed(Entry, frozen=True, kw_only=True, tag="followed"):
-    """The program's own message list is in the log up to here."""
+    """The program's own message list has been copied to the log up to this entry."""
 
     kept: int = 0
-    """Number of leading messages unchanged since the previous list."""
+    """The number of leading messages that did not change since the previous list."""
     keys: tuple[str, ...] = ()
     """A digest of each message after the first `kept` messages."""
     ends: tuple[int, ...] = ()
@@ -390,7 +391,7 @@ class Followed(Entry, frozen=True, kw_only=True, tag="followed"):
 
 
 class Swept(Entry, frozen=True, kw_only=True, tag="swept"):
-    """Files of the session were removed, by the retention setting or a size limit."""
+    """The retention setting or a size limit removed files of the session."""
 
     files: tuple[str, ...]
     bytes: int = 0
@@ -398,7 +399,7 @@ class Swept(Entry, frozen=True, kw_only=True, tag="swept"):
 
 
 class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
-    """Messages were marked to leave the view at the next change of the prefix, or unmarked."""
+    """Messages were marked for removal at the next change of the prefix, or unmarked."""
 
     targets: tuple[int, ...]
     on: bool = True
@@ -407,26 +408,26 @@ class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
 
 
 class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
-    """A call outside the conversation, by a fork on its prefix or an agent with its own prefix."""
+    """A call outside the conversation, by a fork that shares its prefix or by an agent."""
 
     source: str
-    """The caller: compact, notes, memory, agent:<id> and so on."""
+    """The caller, for example `compact`, `notes`, `memory` or `agent:<id>`."""
     model: str = ""
     usage: Usage
-    """Usage of the call. For an incomplete answer, the part that is known."""
+    """Usage of the call. For an incomplete answer, this is the known part."""
     turn: int = 1
     stop_reason: str = ""
     """The model's stop reason, or `aborted` or `broken`."""
     seconds: float = 0.0
     response_id: str = ""
-    """The provider's id of the answer. Copies in a transcript count as one call."""
+    """The provider's id of the answer. Copies of the answer in a transcript count as one call."""
     measure: Measure = NOTHING
     """Measure of an imported answer's text, because its recorded usage may be incomplete."""
 
 
 class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
     cursor: int
-    """The last message the notes cover."""
+    """The number of the last message that the notes cover."""
     by: Literal["engine", "model", "person"] = "engine"
     tokens: int = 0
     context_tokens: int = 0
@@ -435,7 +436,7 @@ class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
 
 
 class Remembered(Entry, frozen=True, kw_only=True, tag="remembered"):
-    """Memories were written, or proposed to the user."""
+    """Memories were written to the store, or proposed to the user."""
 
     cursor: int
     names: tuple[str, ...] = ()
@@ -449,7 +450,7 @@ class Remembered(Entry, frozen=True, kw_only=True, tag="remembered"):
 class Recalled(Entry, frozen=True, kw_only=True, tag="recalled"):
     names: tuple[str, ...]
     said: int = 0
-    """The message that shows them."""
+    """The number of the message that shows the memories."""
     bytes: int = 0
 
 
@@ -471,7 +472,7 @@ class Directed(Entry, frozen=True, kw_only=True, tag="directed"):
     message: int
     state: Literal["open", "done", "cancelled", "replaced"]
     rests_on: int = 0
-    """The message that changed the state, 0 for a user command."""
+    """The message that changed the state, or 0 if a user command did."""
     by: Literal["user", "phrase", "model"] = "user"
 
 
@@ -490,9 +491,9 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
     branch: str = ""
     team: str = ""
     tools: tuple[str, ...] | None = None
-    """Names of the tools it may use, even after a restart. None means its parent's tools."""
+    """Names of the tools the agent may use, even after a restart. None means its parent's tools."""
     mode: Literal["", "ask", "accept_edits", "plan", "bypass"] = ""
-    """The agent's permission mode, which a restart may not exceed. "" in older logs."""
+    """The agent's permission mode, which a restart may not exceed. Older logs have ""."""
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
@@ -503,9 +504,9 @@ class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
     text: str = ""
     file: str = ""
     is_delivered: bool = False
-    """The parent's model was informed, or does not need to be."""
+    """The parent's model knows that the agent ended, or does not need to know."""
     by_user: bool = False
-    """The user stopped it, so only the user may restart it."""
+    """The user stopped the agent, so only the user may restart it."""
     usage: Usage | None = None
 
 

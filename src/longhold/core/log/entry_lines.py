@@ -50,7 +50,7 @@ def kind_of(entry: AnyEntry) -> str:
 
 
 def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -> str:
-    """Describe an entry in one line. `uses` are the earlier calls by id."""
+    """Describe an entry in one line. `uses` maps ids to the earlier tool calls."""
     match entry:
         case Forked():
             return _describe_fork(entry)
@@ -64,7 +64,7 @@ def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -
         case Noted(cursor=n, by=by, tokens=tokens):
             return f"up to message {n}, by {_NOTED_BY[by]}: about {tokens:,} tokens"
         case Cleared(ids=ids, why=why):
-            said = why or _describe_change(entry)  # the reason includes the count
+            said = why or _describe_change(entry)  # the reason already includes the count
             named = [_call(uses[id]) for id in ids if uses and id in uses]
             return f"{said} ({list_some(named, CLEARED_SHOWN)})" if named else said
         case ViewChange():

@@ -1,7 +1,7 @@
 """Erase a person's data: the parts common to all stores.
 
-This erases logs and everything derived from them. Indexes over all sessions are deleted as files,
-because a database keeps deleted rows, and rebuilt when needed.
+Erasing covers logs and everything derived from them. Index files are deleted and later rebuilt,
+because a database file may still contain deleted rows.
 """
 
 import json
@@ -35,7 +35,7 @@ def remove_indexes(root: Path | None = None) -> None:
 
 
 def redact(data: bytes, text: str) -> bytes:
-    """Replace a text with a tombstone: as plain text, and in JSON up to three levels deep."""
+    """Replace a text with a tombstone, in plain text and in JSON nested up to three levels deep."""
     forms = {text}
     for _ in range(4):
         for form in forms:
@@ -45,7 +45,7 @@ def redact(data: bytes, text: str) -> bytes:
 
 
 def _write_json(text: str) -> Iterator[str]:
-    """Yield the ways in which programs write a text in JSON."""
+    """Yield the different encodings of a text in JSON."""
     ascii_only = json.dumps(text)[1:-1]
     yield ascii_only
     yield re.sub(r"(?<=\\u)[0-9a-f]{4}", lambda digits: digits[0].upper(), ascii_only)

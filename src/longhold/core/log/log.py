@@ -1,9 +1,9 @@
-"""The log file: append-only JSONL with a versioned header, one writer, any number of readers.
+"""The log file, append-only JSONL with a versioned header, one writer and many readers.
 
-Each append is a single write, so a killed process leaves at most a torn last line, which readers
-report and skip. Lines are never rewritten: the next writer ends a torn line with a newline.
-`sync_soon` protects against power loss after each turn. The writer's lock file is never removed,
-because that would allow two writers.
+Each append is a single write, so a killed process leaves at most one incomplete last line. Readers
+report and skip it. The next writer ends such a line with a newline. After each turn, `sync_soon`
+protects the log against power loss. The writer's lock file is never removed, because that would
+allow two writers.
 """
 
 import errno
@@ -41,7 +41,7 @@ _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 class Log(Closing):
-    """A log file open for writing. Use `create` or `open`."""
+    """A log file that is open for writing. Use `create` or `open` to get one."""
 
     has_file = True
     mail: StoredMail | None = None
@@ -61,12 +61,12 @@ class Log(Closing):
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
         self._sync = FileSync(descriptor)
         self._is_torn = False
-        """A partial line could not be truncated, so the next line starts with a newline."""
+        """An incomplete line could not be truncated, so the next line starts with a newline."""
         self._process = os.getpid()
 
     @classmethod
     def create(cls, path: Path, header: Header, *, shared: SharedRecords | None = None) -> Self:
-        """Create a log. An existing log is never overwritten."""
+        """Create a log. Raises an error if the file exists."""
         path = path.resolve()
         private_directory(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
@@ -80,9 +80,9 @@ class Log(Closing):
 
     @classmethod
     def open(cls, path: Path, session: str = "", *, shared: SharedRecords | None = None) -> Self:
-        """Open an existing log for writing. Symlinks to it share its lock.
+        """Open an existing log for writing. Symlinks to the log share its lock.
 
-        `session` overrides the id in the header. `shared` is set for a copy from another store.
+        `session` overrides the id in the header. `shared` is given for a copy from another store.
         """
         path = path.resolve()
         load_header(path)  # raises before a lock file is created
@@ -113,7 +113,7 @@ class Log(Closing):
         return numbered
 
     async def wait_for_commit(self) -> None:
-        """Return immediately: a killed process loses nothing that was written."""
+        """Return immediately, because written lines survive a killed process."""
 
     def flush(self) -> None:
         """Return immediately, like `wait_for_commit`."""
@@ -142,7 +142,7 @@ class Log(Closing):
             self._sync.now()
 
     def sync_soon(self) -> None:
-        """Sync without waiting. The next call raises if syncing failed or the log was removed."""
+        """Sync without waiting. The next call raises if the sync failed or the log is gone."""
         if self._is_gone():
             raise _removal_error(self.path)
         with explain_errors(self.path):
@@ -174,7 +174,7 @@ class Log(Closing):
             raise
 
     def _write(self, line: bytes) -> None:
-        """Write a whole line or nothing. A line cut short by a full disk is truncated."""
+        """Write the whole line or nothing. If a full disk cuts a line short, truncate it."""
         if self._process != os.getpid():
             raise StoreError(
                 f"{self.path}: a fork cannot write to the log of process {self._process}; "
@@ -197,7 +197,7 @@ class Log(Closing):
         self._sync.mark_written()
 
     def _is_gone(self) -> bool:
-        """Return whether the file was unlinked, so that anything written would be lost."""
+        """Return whether the file was unlinked, in which case further writes would be lost."""
         return not os.fstat(self._descriptor).st_nlink
 
 
@@ -233,7 +233,7 @@ def _removal_error(path: Path) -> StoreError:
 
 
 def _mend_entry(entry: AnyEntry) -> AnyEntry:
-    """Replace values JSON cannot hold: lone surrogates, NaN, huge integers, deep nesting."""
+    """Replace values that JSON cannot hold, such as lone surrogates, NaN and deep nesting."""
 
     def mend(value: Json) -> Json:
         if isinstance(value, str):
@@ -270,7 +270,7 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
 
 
 def branch_log(source: Path, path: Path, session: str, *, upto: int | None = None) -> int:
-    """Copy a log under a new id, through entry `upto`, and return the number of entries."""
+    """Copy a log up to and including entry `upto` under a new id. Return the number of entries."""
     loaded = load(source)
     shared = [entry for entry in loaded.entries if upto is None or entry.n <= upto]
     last = shared[-1].n if shared else 0

@@ -1,6 +1,6 @@
 """A session's outbox: how background jobs add entries to a log that has one writer.
 
-A job leaves each entry as a file, which the writer records when it next settles. After a crash, an
+A job writes each entry to a file. The writer later adds the entry to the log. After a crash, an
 entry that was already recorded is recognised by its time. Only entries that do not change the view
 are allowed.
 """
@@ -30,10 +30,10 @@ from longhold.core.settings.private_files import write_private
 
 NAME = "outbox"
 UNREADABLE = ".unreadable"
-"""Added to the name of an invalid file, so that it is examined only once."""
+"""Suffix for the name of an invalid file, so that the file is examined only once."""
 
 LEFT = (Noted, Remembered, Recalled, Dreamt, Forked, Failed, Withheld, Ended)
-"""Allowed entries: reports that do not change the model's view."""
+"""The allowed entries: reports that do not change the model's view."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(AnyEntry).decode
@@ -65,13 +65,13 @@ def take(
                 path.replace(path.with_suffix(UNREADABLE))
             continue
         taken += record_once(entry, history, record)
-        with contextlib.suppress(OSError):  # even if it remains, it is recorded once
+        with contextlib.suppress(OSError):  # a file that remains is still recorded only once
             path.unlink()
     return taken
 
 
 def _list_waiting(directory: Path) -> Iterable[Path]:
-    place = f"{directory}/{NAME}"  # not a Path, for speed: this runs after every answer
+    place = f"{directory}/{NAME}"  # faster than a Path, because this runs after every answer
     try:
         names = os.listdir(place) if os.access(place, os.F_OK) else ()  # noqa: PTH208
     except OSError:
@@ -90,7 +90,7 @@ def decode_report(data: bytes) -> AnyEntry | None:
 def record_once(
     entry: AnyEntry, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
 ) -> list[AnyEntry]:
-    """Record a report, unless it was recorded just before a crash: same kind and time."""
+    """Record a report, unless an entry of the same kind and time was recorded before a crash."""
     if any(one.at == entry.at and type(one) is type(entry) for one in reversed(history)):
         return []
     return [record(structs.replace(entry, n=0))]

@@ -1,4 +1,4 @@
-"""The interface of a log open for writing, in any store. `Log` is the log file.
+"""The interface of a log open for writing, in any store. `Log` implements it for files.
 
 `append` numbers an entry and queues it. `wait_for_commit` waits until all appended entries are
 committed. Sessions await it before each request, before each tool run and after recording an
@@ -25,19 +25,19 @@ class StoredMail(Protocol):
     """A session's mailbox in a store, with access to other sessions' mailboxes."""
 
     def send(self, session: str, key: str, body: bytes) -> None:
-        """Deliver a mail to a session exactly once per key."""
+        """Deliver a mail to a session. A key is delivered only once."""
 
     def after(self, cursors: Mapping[str, int]) -> list[tuple[str, bytes]]:
-        """Return mail after these cursors in the order sent, each with its new cursor."""
+        """Return the mail after these cursors in the order sent, each with its new cursor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLog:
-    """The log of an agent of a session. It exists once the agent has begun."""
+    """The log of an agent of a session. It exists once the agent has started."""
 
     id: str
     directory: Path
-    """Directory for files that only this machine needs."""
+    """The directory for files that only this machine needs."""
     exists: Callable[[], bool]
     load: Callable[[], Loaded]
     begin: Callable[[Header], "OpenLog"]
@@ -52,7 +52,7 @@ class AgentLog:
 
 
 class Closing:
-    """Base for context managers that close on exit or on failure."""
+    """Base class for context managers that close on exit or on failure."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -77,7 +77,7 @@ class OpenLog(Protocol):
     def header(self) -> Header: ...
     @property
     def entries(self) -> list[AnyEntry]:
-        """The entries when the log was opened, until a view takes them over."""
+        """The entries that the log had when it was opened, until a view takes them over."""
 
     @property
     def damage(self) -> list[Damage]: ...
@@ -85,7 +85,7 @@ class OpenLog(Protocol):
     def is_open(self) -> bool: ...
     @property
     def is_wanted(self) -> bool:
-        """Whether another process waits for it. This may read a file or a database."""
+        """Whether another process waits for this log. This may read a file or a database."""
 
     @property
     def results(self) -> Results:
@@ -93,19 +93,19 @@ class OpenLog(Protocol):
 
     @property
     def path(self) -> Path:
-        """Path of the log file, even if none exists. Machine-local files are next to it."""
+        """Path of the log file, which may not exist. Machine-local files are next to it."""
 
     @property
     def has_file(self) -> bool:
-        """Whether the log is a file, so that a model may be shown paths."""
+        """Whether the log is a file, so that the model may be shown paths."""
 
     @property
     def mail(self) -> StoredMail | None:
-        """The session's mailbox. None if it is reachable only on this machine."""
+        """The session's mailbox, or None if only this machine can reach it."""
 
     @property
     def queue(self) -> QueuedJobs | None:
-        """Queue of jobs for workers. None if the session's own process runs them."""
+        """The queue of jobs for workers, or None if the session's own process runs them."""
 
     @property
     def shared(self) -> SharedRecords:
@@ -114,14 +114,14 @@ class OpenLog(Protocol):
     def append(self, entry: AnyEntry) -> AnyEntry:
         """Number, timestamp and measure an entry, and return it as written.
 
-        Raises `LeaseLost` once another process has become the writer.
+        Raises `LeaseLost` if another process has become the writer.
         """
 
     async def wait_for_commit(self) -> None:
         """Wait until all appended entries are committed."""
 
     def flush(self) -> None:
-        """Like `wait_for_commit`, but block the thread."""
+        """Do the same as `wait_for_commit`, but block the thread."""
 
     def sync(self) -> None:
         """Make appended entries survive power loss."""
@@ -130,12 +130,12 @@ class OpenLog(Protocol):
         """Start `sync` without waiting."""
 
     def leave(self, report: AnyEntry) -> None:
-        """Leave a report for the log's next writer. Any process may call this."""
+        """Store a report for the log's next writer. Any process may call this."""
 
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        """Record the waiting reports once each, oldest first, and return the new ones."""
+        """Record each waiting report once, oldest first, and return the new entries."""
 
     def text(self, name: str) -> str:
         """Return a text stored with the log, or ""."""
@@ -147,7 +147,7 @@ class OpenLog(Protocol):
         """Return the log of an agent of this session."""
 
     def agents(self) -> Iterable[AgentLog]:
-        """Return the logs of all agents that have begun, including agents of agents."""
+        """Return the logs of all started agents, including agents of agents."""
 
     def close_on_failure(self) -> AbstractContextManager[None]: ...
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Background jobs on a session that any machine may run, during or after a turn.
 
-A job is identified by its session and a position in the log. It is done once the log has its entry
-after that position, so a job that runs twice takes effect once.
+A job is identified by its session and a position in the log. It is done once its entry follows that
+position in the log. A job that runs twice therefore takes effect only once.
 """
 
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ from longhold.errors import ConfigError
 
 JobKind: TypeAlias = Literal["resume", "extract", "dream", "notes"]
 JOBS: tuple[JobKind, ...] = get_args(JobKind)
-"""The kinds: continue a turn, extract memories, consolidate them, update the notes."""
+"""The kinds of jobs: continue a turn, extract or consolidate memories, update the notes."""
 LEAVES: dict[JobKind, tuple[type[AnyEntry], str]] = {
     "extract": (Remembered, "memory"),
     "dream": (Dreamt, "dream"),
     "notes": (Noted, "notes"),
 }
-"""For each kind: the entry it writes, and its name in background work and failures."""
+"""For each kind, the entry it writes and its name in background work and failures."""
 
 
 class QueuedJobs(Protocol):

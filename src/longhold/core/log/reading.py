@@ -1,7 +1,7 @@
-"""Read a log tolerantly: any sequence of lines opens, and damage is reported.
+"""Read a log tolerantly: damaged lines are reported and never prevent opening.
 
-Unreadable lines are skipped, misplaced entries are sorted by number, and a damaged header is
-rebuilt from the file name.
+The reader skips unreadable lines and sorts misplaced entries by number. It rebuilds a damaged
+header from the file name.
 """
 
 import gc
@@ -22,17 +22,17 @@ from longhold.core.log.entries import AnyEntry
 from longhold.errors import NewerFormat, TranscriptError
 
 VERSION = 1
-"""The format this version writes. It also reads all older formats."""
+"""The log format that this version writes. It also reads all older formats."""
 
 _CHUNK_BYTES = 4 << 20
-"""Chunk size, so that a large log is never in memory twice."""
+"""The size of the chunks in which a log is read, so that it is never in memory twice."""
 
 LOG_KEYS = (b"longhold", b"holdfast")
-"""First key of a log: the current one, and that of version 0.1.0."""
+"""The first key in a log, in the current version and in version 0.1.0."""
 LOG_STARTS = tuple(b'{"' + key + b'":' for key in LOG_KEYS)
 
 _HEADER_LIMIT_BYTES = 64 << 10
-"""Longer than any header, so that a file without newlines is not read whole."""
+"""More than any header needs. The limit prevents reading a file without newlines completely."""
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -41,14 +41,14 @@ class Header(Struct, frozen=True, kw_only=True):
     created: float = 0.0
     directory: str = ""
     parent: str = ""
-    """The session this one was branched from."""
+    """The session from which this session was branched."""
     parent_entry: int = 0
 
 
 class _Version(Struct):
     longhold: int = 0
     holdfast: int = 0
-    """The format of logs written by version 0.1.0, which had another name."""
+    """The format number in logs of version 0.1.0, which had another product name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +66,10 @@ class Loaded:
     damage: list[Damage] = field(default_factory=list)
     ends_with_newline: bool = True
     places: list[tuple[int, int]] = field(default_factory=list)
-    """Pairs of entry index and line. Between pairs, entries are on successive lines."""
+    """Pairs of entry index and line number. Between two pairs, entries are on successive lines."""
 
     def use_session(self, session: str) -> "Loaded":
-        """Use the id of the stored session. A different id in the header is reported as damage."""
+        """Use the stored session's id, and report a different id in the header as damage."""
         if not session or session == self.header.session:
             return self
         told = f"the header names session {self.header.session}; the file may have been swapped"
@@ -77,7 +77,7 @@ class Loaded:
         return replace(self, header=structs.replace(self.header, session=session), damage=damage)
 
     def line_of(self, index: int) -> int:
-        """Return an entry's line number, while entries are still in file order."""
+        """Return an entry's line number. This works only while entries are in file order."""
         known, line = self.places[bisect_right(self.places, (index, sys.maxsize)) - 1]
         return line + index - known
 
@@ -85,9 +85,9 @@ class Loaded:
 _decoder = msgspec.json.Decoder(AnyEntry)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _MOST_ENTRIES = 2**53
-"""More entries than any log has. An entry number above it or below 1 is damage."""
+"""No log has this many entries. A larger entry number, or one below 1, is damage."""
 _LINES_TRIED = 20
-"""A file without an entry in its first lines is not a log."""
+"""If the first lines contain no entry, the file is not a log."""
 _DIRECTORY = re.compile(rb'"directory":("(?:[^"\\]|\\.)*")')
 
 
@@ -114,7 +114,7 @@ def load_header(path: Path) -> Header:
 
 
 def open_to_read(path: Path, what: str = "log") -> BufferedReader:
-    """Open a file. Refuse a pipe, which would block."""
+    """Open a file. Refuse a pipe, because reading it would block."""
     if path.is_fifo():
         raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
     try:
@@ -130,7 +130,7 @@ def open_to_read(path: Path, what: str = "log") -> BufferedReader:
 
 
 def _first_line(path: Path, file: BufferedReader) -> Loaded:
-    """Read the header. If it is damaged, the file name gives the session id."""
+    """Read the header. If it is damaged, derive the session id from the file name."""
     first = file.readline(_HEADER_LIMIT_BYTES)
     try:
         header = _header(path, first)

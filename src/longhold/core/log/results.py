@@ -1,8 +1,8 @@
 """Bodies of tool results stored outside the log, one write-once file each.
 
-A result has a body if it is too large for the log, or if the view shows only a preview. Files are
-created exclusively, only in the session's directory and without following symlinks, because ids are
-untrusted.
+A result has such a body if it is too large for the log, or if the view shows only a preview. Ids
+are untrusted, so files are only created in the session's directory, never overwritten, and never
+reached through symlinks.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from longhold.errors import StoreError
 DIRECTORY = "tool-results"
 NAME_CHARS = 100
 BODY_FILE_BYTES = 64 << 20
-"""Larger bodies are cut, because no reader needs more."""
+"""Larger bodies are cut to this size, because no reader needs more."""
 DAY_SECONDS = 86_400
 
 _DIRECTORY_FLAGS = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW")
@@ -72,9 +72,9 @@ class Results:
         return self.directory / DIRECTORY
 
     def readable(self, history: Iterable[AnyEntry]) -> tuple[Path, ...]:
-        """List the directories previews may point to: this one and those of parent sessions.
+        """List the directories that previews may refer to: this one and those of parent sessions.
 
-        A log may come from anyone, so only session directories next to this one count.
+        A log may come from anyone, so only session directories next to this one are listed.
         """
         if self._readable is None:
             named = {
@@ -91,7 +91,7 @@ class Results:
         return self._readable
 
     def shorten(self, ran: Ran, settings: Settings) -> tuple[Body | None, Ran]:
-        """Return the body to store, or None, and the result as the log keeps it."""
+        """Return the body to store, if any, and the result in the form that the log keeps."""
         limit = settings.log.body_limit_bytes
         text = text_of(ran.content)
         if len(text) <= limit // 4 or len(_encode(text)) <= limit:
@@ -105,7 +105,7 @@ class Results:
         return body, structs.replace(ran, content=content, file=str(body.file), sha256=body.sha256)
 
     def body(self, tool_use_id: str, content: ResultContent, *, cap_bytes: int) -> Body:
-        """Return the content and path of a result's body without writing it."""
+        """Return the content and path of a result's body, without writing the file."""
         suffix, data = _suffix_and_data(content)
         whole_bytes = len(data)
         if whole_bytes > cap_bytes:
@@ -115,7 +115,7 @@ class Results:
         return Body(file=file, data=data, bytes=whole_bytes)
 
     def keep(self, body: Body, *, is_only_copy: bool) -> None:
-        """Write a body once. A failed write leaves nothing behind."""
+        """Write a body once. If writing fails, no file remains."""
         try:
             with self._open_body(makes=True) as place:
                 _put(place, body.file.name, body.data, syncs=is_only_copy)
@@ -163,7 +163,7 @@ class Results:
         return gone
 
     def sweep(self, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-        """Remove expired and excess bodies, and return the entries that explain their absence."""
+        """Remove expired and excess bodies. Return entries that record the removal."""
         expired, excess = plan_sweep(self.list_stored(), settings, now or earliest_now())
         cap = f"{settings.session_bytes / 1e6:,.0f} MB"
         reasons = {
@@ -227,7 +227,7 @@ def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
         return ".txt", _encode(content)
     try:
         return ".json", msgspec.json.encode(content)
-    except UnicodeEncodeError:  # a lone surrogate, which JSON cannot hold
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
         return ".txt", _encode(text_of(content))
 
 
@@ -253,7 +253,7 @@ def _open(name: str, place: int) -> int:
 
 
 def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
-    """Create a file. A file with the same content is left unchanged."""
+    """Create a file. If it exists with the same content, leave it unchanged."""
     try:
         descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
     except FileExistsError:
@@ -274,7 +274,7 @@ def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
 
 
 def _has_body(place: int, name: str, body: bytes) -> bool:
-    """Return whether a file contains the whole body. Raise unless it is a start of the body."""
+    """Return whether a file has the whole body. Raise unless it has at least its beginning."""
     with open(_open(name, place), "rb") as file:
         there = file.read(len(body) + 1)
     if not body.startswith(there):

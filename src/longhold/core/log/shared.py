@@ -1,4 +1,4 @@
-"""Records that the sessions of a project share, next to their logs."""
+"""Records that the sessions of a project share, stored next to their logs."""
 
 import os
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ _SAID = b'{"entry":"said"'
 
 
 class MemoryBackend(Protocol):
-    """The commits of a project's memories, numbered from 1 across machines."""
+    """The commits of a project's memories, numbered from 1 for all machines together."""
 
     def after(self, number: int) -> list[tuple[int, bytes]]:
-        """Return the commits after a number, in order. Raises immediately if the store is down."""
+        """Return the commits after a number, in order. Raises immediately on lost connections."""
 
     def add(self, number: int, commit: bytes) -> bool:
-        """Add a commit under a number. Return False if another commit has the number."""
+        """Add a commit under a number. Return False if the number is already taken."""
 
 
 class SharedCommits(MemoryBackend, Protocol):
@@ -39,7 +39,7 @@ class SharedRecords(Protocol):
 
     @property
     def memory(self) -> SharedCommits | None:
-        """The commits of the project's memories. None if they are local files."""
+        """The commits of the project's memories, or None if the memories are local files."""
 
     def read(self, name: str) -> bytes:
         """Return the data stored under a name, such as a model's calibration, or b''."""
@@ -48,7 +48,7 @@ class SharedRecords(Protocol):
         """Store data under a name. The last write wins, and a crash may lose it."""
 
     def sessions_since(self, since: float) -> list[str]:
-        """Return the project's sessions written since a time, newest first."""
+        """List the project's sessions that were written since a Unix time, newest first."""
 
     def read_said(self, session: str) -> Iterator[Said]:
         """Read the `Said` entries of a session, skipping damaged ones."""

@@ -1,11 +1,11 @@
-"""The answers of a history, each counted once, their spending by purpose, and budgets.
+"""Count each answer of a history once, sum the spending by purpose, and check budgets.
 
-An answer may come in parts, and an imported log may repeat its beginning after a session was
-resumed as a copy. Entries with the same `response_id` are one answer unless a request is between
-them, because servers repeat ids. The last usage counts.
+An answer may be logged in parts, and an imported log may repeat messages of an earlier session.
+Entries with the same `response_id` are one answer unless a request is between them, because some
+servers repeat ids. The last reported usage counts.
 
-A session's spending is in its log. A day's spending is in a ledger in the home directory that all
-sessions write to. Once a limit is reached, a run ends before its next call.
+A session's spending is in its log. A day's spending is in a ledger that all sessions share. Once a
+limit is reached, a run ends before its next call.
 """
 
 import errno
@@ -64,7 +64,7 @@ class UniqueAnswer:
 
 
 def all_answers(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
-    """Return every answer by the index of its first part."""
+    """Return every answer, keyed by the index of its first part."""
     found: dict[int, UniqueAnswer] = {}
     known: dict[str, UniqueAnswer] = {}
     for at, entry in enumerate(history):
@@ -113,7 +113,7 @@ def price(call: UniqueAnswer | Forked) -> Tally:
 
 
 def make_failure(what: str, error: BaseException, said: str = "") -> Failed | Withheld:
-    """Make the entry for work that was not done. A spending limit is not a failure."""
+    """Make the entry for work that was not done. Reaching a spending limit is not a failure."""
     if isinstance(error, BudgetSpent):
         return Withheld(what=what, why=str(error))
     return Failed(what=what, error=said or str(error) or type(error).__name__)
@@ -132,7 +132,7 @@ def read_ledger(lines: bytes) -> Tally:
 
 
 class DayLedger(Protocol):
-    """Spending of all sessions per day, shared between them."""
+    """Spending per day, shared by all sessions."""
 
     def add(self, spent: Tally) -> None: ...
     def today(self) -> Tally: ...
@@ -159,7 +159,7 @@ class FileLedger:
             private_directory(self.directory)
             descriptor = os.open(self.file, flags, PRIVATE_FILE)
         try:
-            # newline first, so that a line torn by a crash damages only itself
+            # The newline comes first, so that a line torn by a crash damages only itself.
             line = b"\n" + msgspec.json.encode(spent.to_json())
             if os.write(descriptor, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -185,13 +185,13 @@ class Budget:
     session: Tally = field(default_factory=Tally)
     ledger: DayLedger = field(default_factory=FileLedger)
     is_simulated: Callable[[], bool] = lambda: False
-    """Whether calls are simulated. Simulated calls count only toward the session's limits."""
+    """Whether calls are simulated. Such calls count only toward the session's limits."""
     problem: str = ""
     _unwritten: Tally = field(default_factory=Tally)
-    """Spending not yet in the day's ledger. It counts already and is written with the next call."""
+    """Spending that is not yet in the day's ledger. Limits include it already."""
 
     def pay(self, model: str, usage: Usage) -> Tally:
-        """Add a call to the session and, if possible, to the day's ledger."""
+        """Add the cost of a call to the session and, if possible, to the day's ledger."""
         spent = price_call(model, usage)
         self.session = self.session + spent
         if self.is_simulated():
@@ -233,14 +233,14 @@ def _describe_excess(what: str, spent: Tally, max_usd: float, max_tokens: int) -
 
 
 COMPACT = "compact"
-"""This layer frees context, which even a new session may need."""
+"""The layer that frees context. Even a new session may need it."""
 SAVING = (COMPACT, "notes")
-"""Layers whose calls save other calls. All other layers together may use half of the share."""
+"""Layers whose calls save other calls. The other layers together may use half of the share."""
 
 LEARNING = ("memory", "dream", "recall")
-"""Layers with a separate budget, see `MemoryBudget`."""
+"""Layers with a separate budget (`MemoryBudget`)."""
 ASIDE = "aside"
-"""A side question of the user."""
+"""A side question from the user."""
 
 
 def is_own(source: str) -> bool:
@@ -249,14 +249,14 @@ def is_own(source: str) -> bool:
 
 @dataclass(slots=True)
 class OwnSpending:
-    """Follows a log and sums overhead by layer, and all other spending."""
+    """Follows a log and sums the overhead by layer and all other spending."""
 
     main: Tally = field(default_factory=Tally)
     layers: dict[str, Tally] = field(default_factory=dict)
     _cursor: LogCursor = field(default_factory=LogCursor)
     _response: str = ""
     _piece: Tally = field(default_factory=Tally)
-    """Usage of the current answer; each part of an answer reports the total so far."""
+    """Usage of the current answer. Each part of an answer reports the total so far."""
 
     @property
     def own(self) -> Tally:
@@ -290,7 +290,7 @@ class OwnSpending:
         return self
 
     def take(self) -> tuple[Tally, dict[str, Tally]]:
-        """Return the total and the overhead by layer, and start again from zero."""
+        """Return the total and the overhead by layer, then reset both to zero."""
         taken = self.total, self.layers
         self.main, self._piece, self.layers = Tally(), Tally(), {}
         return taken
@@ -304,7 +304,7 @@ class OwnSpending:
         self.main, self._piece, self._response = self.main + self._piece, Tally(), ""
 
     def refusal(self, limits: BudgetSettings, source: str, expected_usd: float) -> str:
-        # Memory has a separate budget per project.
+        # Memory has a separate budget for each project.
         own = sum((spent for name, spent in self.layers.items() if name not in LEARNING), Tally())
         total = self.total
         if not limits.own_share:
@@ -323,7 +323,7 @@ class OwnSpending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledFigures:
-    """Figures of a session collected by the gateway, without reading its log."""
+    """Figures of a session that the gateway collects without reading the session's log."""
 
     tally: Tally
     saved_usd: float

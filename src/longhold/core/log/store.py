@@ -1,7 +1,7 @@
 """Store sessions: one directory per project, one log per session.
 
-An id is unique in a store and looked up exactly. Only commands for people accept its beginning.
-`Store` is the interface for other backends.
+A session id is unique in a store. Only interactive commands accept the beginning of an id. `Store`
+is the interface for other backends.
 """
 
 import os
@@ -34,14 +34,14 @@ from longhold.errors import SessionExists, SessionNotFound, StoreError, Transcri
 
 _ID = re.compile(r"\w[\w.-]*")
 LONGEST_ID = 200
-"""In bytes. With its suffix the id must fit a file name of 255 bytes."""
+"""The limit in bytes. With its suffix, an id must fit into a file name of 255 bytes."""
 NOTHING: Mapping[str, bytes] = {}
 NONE_HERE = "this project has no session; `longhold sessions --all` lists every project's"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session in a store. Only its header was read."""
+    """A session in a store. Only its header has been read."""
 
     id: str
     modified: float
@@ -59,7 +59,7 @@ class FoundSession(StoredSession):
 
 
 class Store(Protocol):
-    """Interface of a session store. Ids are complete, and unique in the store.
+    """Interface of a session store. Methods expect complete ids.
 
     `find` and the reading methods also accept SESSION/AGENT for the log of an agent.
     """
@@ -68,13 +68,13 @@ class Store(Protocol):
         """Create a session. Raises `SessionExists` if the id is taken."""
 
     def open(self, session: str) -> OpenLog:
-        """Become a session's writer. Raises `LogLocked` if another process is."""
+        """Become a session's writer. Raises `LogLocked` if another process is its writer."""
 
     def load(self, session: str, *, after: int = 0) -> Loaded:
-        """Read a session's entries after number `after`, without becoming its writer."""
+        """Read a session's entries after number `after` without becoming its writer."""
 
     def branch(self, session: str, *, upto: int | None = None) -> OpenLog:
-        """Copy a session under a new id, through entry `upto`, with its files from that time."""
+        """Copy a session and its files under a new id, up to and including entry `upto`."""
 
     def add(
         self,
@@ -86,46 +86,47 @@ class Store(Protocol):
     ) -> str:
         """Write a complete session with the files of its log, and return its id.
 
-        `agent` is SESSION/AGENT if this is the log of an agent; its session must exist.
+        For the log of an agent, `agent` is SESSION/AGENT, and the session must exist.
         """
 
     def beside(self, session: str) -> dict[str, bytes]:
-        """Read the files of a log that every machine needs: result bodies and notes."""
+        """Read the result bodies and notes of a log, which every machine needs."""
 
     def results(self, session: str) -> Results:
-        """Return a session's bodies for reading."""
+        """Return a session's result bodies, for reading."""
 
     def agents(self, session: str) -> list[str]:
-        """List the agents with a log below a session's, by the names `find` accepts."""
+        """List the agents of a session by the names that `find` accepts."""
 
     def find(self, session: str, *, by_prefix: bool = False) -> StoredSession:
         """Find a session by its id.
 
-        `by_prefix` also allows the beginning of an id, and `newest` for the current directory.
+        With `by_prefix`, `session` may also be the beginning of an id, or `newest` for the newest
+        session of the current directory.
         """
 
     def sessions(
         self, directory: Path | None = None, *, limit: int = 0, prefix: str = ""
     ) -> Sequence[StoredSession]:
-        """List sessions of one project or all whose ids begin with `prefix`, newest first."""
+        """List the sessions of one or all projects, newest first. `prefix` filters the ids."""
 
     def shared(self, directory: Path) -> SharedRecords:
         """Return the records shared by the sessions of a directory's project."""
 
     def title(self, found: StoredSession) -> str: ...
     def files(self, session: str = "") -> "FileStore":
-        """Return a store of files with all sessions or only one, copied if necessary."""
+        """Return a file store with all sessions or only one, copied from a database if needed."""
 
     def delete(self, session: str) -> None:
-        """Delete the session with exactly this id, its log and everything that belongs to it."""
+        """Delete the session with exactly this id, including everything that belongs to it."""
 
     def erase(
         self, *sessions: str, directory: Path | None = None, everything: bool = False
     ) -> list[str]:
-        """Erase sessions with their branches and all copies and indexes on this machine.
+        """Erase sessions with their branches, and all copies and indexes on this machine.
 
-        `directory` selects its sessions and memories, `everything` all of the tenant.
-        Return the ids. A session that is being written raises `LogLocked`.
+        `directory` selects its sessions and memories. `everything` selects all data of the tenant.
+        Return the erased ids. Raises `LogLocked` if a process is writing one of the sessions.
         """
 
     def redact(self, session: str, text: str) -> int:
@@ -141,7 +142,7 @@ _Found = TypeVar("_Found", bound=StoredSession)
 
 
 def only_one(session: str, matches: Sequence[_Found]) -> _Found:
-    """Return the only session whose id begins with this text."""
+    """Return the only match. Raises an error if several sessions match."""
     if len(matches) == 1:
         return matches[0]
     some = ", ".join(one.id for one in matches[:4])
@@ -160,7 +161,7 @@ class FileStore:
 
     @contextmanager
     def _naming(self, id: str) -> Iterator[None]:
-        """Raise if an id is taken in any project. A lock keeps others from taking it meanwhile."""
+        """Raise if any project has this id, and lock the id while the block runs."""
         if not id:
             yield
             return
@@ -248,7 +249,7 @@ class FileStore:
         return self
 
     def close(self) -> None:
-        """Nothing to release."""
+        """A store of files has nothing to release."""
 
     def sessions(
         self, directory: Path | None = None, *, limit: int = 0, prefix: str = ""
@@ -295,7 +296,7 @@ class FileStore:
     def _find_by_id(self, session: str) -> FoundSession | None:
         """Look up a complete id without listing other sessions.
 
-        Stores of version 0.1 may have an id in two projects. The log written last counts.
+        Stores of version 0.1 may have an id in two projects. The newer log counts.
         """
         if not is_id(session):
             return None
@@ -335,7 +336,7 @@ class FileStore:
             for root in (self.root, home()):
                 shutil.rmtree(root / "projects" / project / "memory", ignore_errors=True)
             shutil.rmtree(self._project(place), ignore_errors=True)
-        if everything:  # with the memories that agents have in all projects
+        if everything:  # include the memories that agents have in all projects
             shutil.rmtree(self.root / "agent-memory", ignore_errors=True)
         remove_indexes(self.root)
         return gone
@@ -390,7 +391,7 @@ def _sessions_in(project: Path, prefix: str) -> Iterator[FoundSession]:
             named = (entry for entry in listing if entry.name.startswith(prefix))
             logs = sorted(entry.path for entry in named if entry.name.endswith(".jsonl"))
     except OSError:
-        return  # `unreadable` lists it
+        return  # `unreadable` lists this file
     for name in logs:
         yield from _read_session(Path(name))
 
@@ -406,7 +407,7 @@ def _read_session(path: Path) -> Iterator[FoundSession]:
 
 
 def is_id(id: str) -> bool:
-    """Return whether this can be a session id: a plain name without path separators."""
+    """Return whether a session id is valid. It must be a plain name without path separators."""
     return _ID.fullmatch(id) is not None and len(os.fsencode(id)) <= LONGEST_ID
 
 
@@ -419,7 +420,7 @@ def check_id(id: str) -> str:
 
 
 def check_file_name(name: str) -> str:
-    """Validate a name as returned by `beside`: the notes, or a file in the results directory."""
+    """Validate a name from `beside`: the notes, or a file in the results directory."""
     place, _, file = name.rpartition("/")
     if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:
         raise StoreError(f"{name!r} is not the name of a file that belongs to a log")
@@ -427,7 +428,7 @@ def check_file_name(name: str) -> str:
 
 
 def new_id() -> str:
-    """Return a new id. Ids sort by time."""
+    """Return a new id. Sorting ids sorts them by creation time."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
 
 
@@ -442,8 +443,8 @@ _decoder = msgspec.json.Decoder(_Timed)
 def _copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
     """Copy a session's files as they were when the last of these entries was written.
 
-    Lines of ledgers and agents' logs are copied up to the time of the branch. Results are copied if
-    the branch has their call, other files if they are not newer.
+    Ledgers and agents' logs are copied up to the time of the branch. Results are copied if the
+    branch contains their call. Other files are copied if they are not newer than the branch.
     """
     until, results = (entries[-1].at if entries else 0.0), result_names(entries)
     for path in _files(source):
@@ -494,7 +495,7 @@ def _lines_until(path: Path, until: float) -> bytes:
 
 
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Sweep a session that is not open. Add the entries to its log, which keeps its mtime."""
+    """Sweep a session that is not open, and log what was removed. The log keeps its mtime."""
     results = Results(log.with_suffix(""))
     if not any(plan_sweep(results.list_stored(), settings, now or earliest_now())):
         return []

@@ -1,11 +1,11 @@
 """Lock logs, sync them to disk in the background, and hand them from one writer to another.
 
-Syncing protects against power loss; a killed process loses nothing that was written. One thread
-serves all files of a process, at most ten times per second.
+Syncing protects against power loss. Written data survives a killed process even without it. One
+thread syncs all files of a process, at most ten times per second.
 
-A process that wants to write creates a `.wanted` file next to the log. A database keeps a row
-instead, which a refused `open` leaves. A cooperating writer, such as the gateway, releases the log
-between two calls and reloads it when it needs it again.
+A process that wants to write creates a `.wanted` file next to the log. In a database, a refused
+`open` inserts a row instead. A cooperating writer, such as the gateway, then releases the log
+between two calls and later reloads it.
 """
 
 import atexit
@@ -25,7 +25,7 @@ from longhold.errors import LogLocked
 
 REST_SECONDS = 0.1
 _sync_data = getattr(os, "fdatasync", os.fsync)
-"""Syncs content and length, but not the mtime, to save a write."""
+"""Syncs the content and length, but not the mtime, which saves a write."""
 
 
 class FileSync:
@@ -64,7 +64,7 @@ class FileSync:
                 self.is_due, self._error = True, error
 
     def finish(self) -> None:
-        """Sync the rest, if the file supports it. The file may be closed afterwards."""
+        """Sync the remaining data, if the file supports it. The caller may then close the file."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
         if not self.is_due or descriptor < 0:
@@ -78,7 +78,7 @@ class FileSync:
 
 
 class _SyncThread:
-    """The thread starts with the first file, and again in a fork, where threads do not survive."""
+    """A thread that starts with the first file. A fork starts a new one."""
 
     def __init__(self) -> None:
         self._waiting = SimpleQueue[FileSync]()
@@ -113,8 +113,8 @@ if hasattr(os, "register_at_fork"):
 def open_for_writing(path: Path, flags: int) -> int:
     """Open the log at `path` as its only writer. `LogLocked` names the current writer.
 
-    The log's descriptor carries the lock. The `.lock` file names the writer, and is itself locked
-    while a log is opened, so that no process sees a half-created log.
+    The lock is held on the log's descriptor. The `.lock` file names the writer. It is locked while
+    a log is being opened, so that no process sees a half-created log.
     """
     with explain_errors(path.with_suffix(".lock")):
         door = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
@@ -129,7 +129,7 @@ def open_for_writing(path: Path, flags: int) -> int:
             raise
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         writer = f"process {os.getpid()} on {socket.gethostname()} since {since}"
-        with suppress(OSError):  # the lock works even if a full disk prevents this
+        with suppress(OSError):  # locking works even if a full disk prevents this write
             os.ftruncate(door, 0)
             os.write(door, writer.encode())
         return descriptor
@@ -168,7 +168,7 @@ def is_wanted(log: Path) -> bool:
 
 @contextmanager
 def request_handover(log: Path) -> Iterator[None]:
-    """Request a log while the block runs. A log in a database was requested by its `open`."""
+    """Request a log file while the block runs. In a database, `open` has done so already."""
     note = _note(log)
     with suppress(OSError):
         if log.is_absolute():
@@ -181,7 +181,7 @@ def request_handover(log: Path) -> Iterator[None]:
 
 
 def open_when_free(open_log: Callable[[], _Opened], seconds: float) -> _Opened:
-    """Open a log, or request it from its writer. Raise `LogLocked` after `seconds`."""
+    """Open a log, if necessary after its writer releases it. Raise `LogLocked` after `seconds`."""
     try:
         return open_log()
     except LogLocked as locked:

@@ -1,4 +1,4 @@
-"""Claude and other Messages API servers, through the official SDK, read as raw JSON events."""
+"""Claude and other Messages API servers. The official SDK sends requests and returns raw JSON."""
 
 import asyncio
 import inspect
@@ -96,7 +96,7 @@ class ThreadedAnthropic(ThreadedModel, AnthropicModel):
 
 
 def wire_name(model: str) -> str:
-    """Remove the parts of a name that providers do not know: Longhold's prefixes and `[1m]`."""
+    """Remove Longhold's prefixes and `[1m]`, which providers do not know, from a model's name."""
     for prefix in PREFIXES:
         model = model.removeprefix(prefix)
     return without_window(model)

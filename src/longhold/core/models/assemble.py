@@ -136,7 +136,7 @@ class Assembly:
                 draft.raw["citations"] = [*objects(draft.raw.get("citations")), citation]
             case {"type": "signature_delta" | "compaction_delta"}:
                 draft.raw |= {name: value for name, value in delta.items() if name != "type"}
-            case _:  # of unknown type: append strings, replace anything else
+            case _:  # for an unknown type, append strings and replace other values
                 for name, value in delta.items():
                     if isinstance(value, str) and name != "type":
                         draft.add(name, value)
@@ -183,7 +183,7 @@ def _object(value: Json) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-_REASONING_FIELDS = ("reasoning_content", "reasoning")  # the second: Ollama and routers
+_REASONING_FIELDS = ("reasoning_content", "reasoning")  # Ollama and routers use the second
 
 
 class ChatAssembly:
@@ -259,7 +259,7 @@ class ChatAssembly:
         return [protocol.BlockFinished(index=len(self._content) - 1, block=block)]
 
     def _extend_call(self, part: JsonObject) -> None:
-        """Add a fragment to its call. Some servers give every call the index 0."""
+        """Add a fragment to its call, although some servers give every call the index 0."""
         place, id = word(part.get("index")), word(part.get("id"))
         call = self._places.get(place)
         if call is None or (id and call.raw["id"] and id != call.raw["id"]):

@@ -11,7 +11,7 @@ ThinkingMode = Literal["adaptive", "enabled", "disabled", "between_tools"]
 
 LONG_WINDOW = "[1m]"  # name suffix that requests the long window
 LONG_WINDOW_TOKENS = 1_000_000
-LONG_WINDOW_BETA = "context-1m-2025-08-07"  # for models whose window is 200K without it
+LONG_WINDOW_BETA = "context-1m-2025-08-07"  # for models that have a window of 200K without it
 PLAIN_WINDOW_TOKENS = 200_000  # window of older models, and the default for unknown models
 UNKNOWN_OUTPUT_TOKENS = 32_000  # accepted by every current hosted model
 NEW_TOKENIZER_SCALE = 1.3  # Opus from 4.7 and Sonnet from 5 count about 30 % more tokens
@@ -33,17 +33,17 @@ class Capabilities:
     max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
     cache_minimum_tokens: int = 4_096  # shorter prefixes are not cached; default: the largest known
     thinking_modes: frozenset[ThinkingMode] = frozenset({"disabled"})
-    binds_thinking: bool = False  # to its exact prefix, so editing history invalidates it
-    keeps_thinking: bool = False  # of earlier turns; otherwise new user text strips it
+    binds_thinking: bool = False  # thinking is bound to its exact prefix
+    keeps_thinking: bool = False  # thinking of earlier turns; otherwise new user text removes it
     context_management: bool = False
     compacts_on_demand: bool = False
     compacts_at_threshold: bool = False
-    cache_edits: bool = False  # tool results can be deleted from a cached prefix, which stays valid
+    cache_edits: bool = False  # tool results can be deleted without invalidating the cached prefix
     cache_seconds: float = 0.0
     """Minimum lifetime of automatically cached prefixes, or 0 if breakpoints set the lifetime."""
     default_effort: str = "high"
     cache_breakpoints: bool = False  # accepted in addition to automatic caching
-    tool_references: bool = False  # `defer_loading` keeps a tool out until a result names it
+    tool_references: bool = False  # `defer_loading` omits a tool until a result refers to it
     global_scope: bool = False
     system_messages: bool = False
     prefill: bool = False
@@ -154,7 +154,7 @@ _OLD = Capabilities(
     prefill=True,
     overruns_window=False,
 )
-"""Claude 4 and 4.1: 200K window, earlier thinking stripped, input plus output must fit."""
+"""Claude 4 and 4.1 with a 200K window that input and output share. Earlier thinking is dropped."""
 
 _FOUR_FIVE = replace(_OLD, max_output_tokens=64_000, overruns_window=True, tool_references=True)
 
@@ -196,7 +196,7 @@ def _model(name: str, like: Capabilities, **changes: object) -> tuple[str, Capab
 
 _TABLE: dict[str, Capabilities] = dict(
     (
-        # Limits of the 5.2 models are unpublished and assumed equal to the 5.1 models'.
+        # The limits of the 5.2 models are not published. They are assumed to equal the 5.1 limits.
         _model("claude-fable-5-2", _THINKER, binds_thinking=True, forced_tools=False),
         _model("claude-fable-5-1", _THINKER, binds_thinking=True, forced_tools=False),
         _model("claude-fable-5", _THINKER),
@@ -214,8 +214,8 @@ _TABLE: dict[str, Capabilities] = dict(
         _model("claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True),
         _model("claude-opus-4-1", _OLD),
         _model("claude-opus-4", _OLD),
-        # Published sources disagree on system messages for Sonnet 5, so it does not get them;
-        # current clients send them to Sonnet 5.5 and Haiku 5.5.
+        # Published sources disagree on system messages for Sonnet 5, so this table denies them.
+        # Current clients send them to Sonnet 5.5 and Haiku 5.5.
         _model(
             "claude-sonnet-5-5",
             _FIVE,
@@ -259,4 +259,4 @@ _ALIASES: dict[str, str] = {
     "claude-4-sonnet": "claude-sonnet-4",
     "claude-3-5-haiku": "claude-haiku-3-5",
 }
-"""Short names mean the newest model of their line with published limits."""
+"""Short names. Each stands for the newest model of its line with published limits."""

@@ -16,7 +16,7 @@ def wrap_client(client: object, name: str) -> Model:
     """Wrap an Anthropic or OpenAI SDK client as a model. A `Model` is returned unchanged."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
-    # Imported here because a session needs at most one of them.
+    # These are imported here because a session needs at most one of them.
     match _sdk_of(client):
         case "anthropic", kind:
             from longhold.core.models.anthropic import AnthropicModel, ThreadedAnthropic
@@ -46,7 +46,7 @@ DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
 
 
 def dialect_of(client: object) -> DialectName | None:
-    """Return the dialect of an SDK client. For OpenAI clients it is Chat Completions."""
+    """Return the dialect of an SDK client. OpenAI clients use Chat Completions."""
     found = _sdk_of(client)
     return found[0] if found else None
 

@@ -14,7 +14,7 @@ from longhold.core.settings.installation import load_extra
 from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import RequestRejected
 
-CONNECT_SECONDS = 5.0  # The default of both SDKs. A slower host is down.
+CONNECT_SECONDS = 5.0  # the default of both SDKs; a slower host counts as down
 READ_SECONDS = 600.0  # The read timeout of both SDKs. `steady` usually gives up earlier.
 NO_KEY = "none"  # sent to local servers, which require a key but accept any
 
@@ -59,7 +59,7 @@ class SdkModel:
             try:
                 headers = stream.response.headers
                 kind = headers.get("content-type", "text/event-stream")
-                if not kind.startswith("text/event-stream"):  # some other server answered
+                if not kind.startswith("text/event-stream"):  # another kind of server answered
                     raise RequestRejected(
                         f"the server answered with {kind!r}, not a stream; check base_url"
                     )
@@ -98,7 +98,7 @@ class SdkModel:
 
 
 class ThreadedModel(SdkModel):
-    """Calls a synchronous client in a thread. An aborted call still runs to its end."""
+    """Calls a synchronous client in a thread. An aborted call still runs to its end there."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         create, kwargs = self._route(request)
@@ -108,5 +108,5 @@ class ThreadedModel(SdkModel):
             yield event
 
     async def count(self, request: Request) -> int | None:
-        """Return None: sizes are estimated, because a count would wait for a thread."""
+        """Return None. Sizes are estimated, because a count would wait for a thread."""
         return None

@@ -1,4 +1,4 @@
-"""Ask a server for the context window of an unknown model. It may stay unknown."""
+"""Ask a server for the context window of an unknown model. The server may not report it."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ OPENAI_PREFIX = "openai/"
 ASK_SECONDS = 5.0  # Timeout for listing models. The session's first call waits for it.
 
 _RUNNING = ("loaded_context_length", "max_model_len", "context_length", "context_window")
-"""Field names for the context length in use."""
+"""Field names for the context length that the server currently uses."""
 _POSSIBLE = ("max_context_length", "max_input_tokens")  # the longest context length of a model
 _OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
@@ -32,7 +32,7 @@ class FoundWindow(NamedTuple):
 
 
 async def find_window(source: object, model: str) -> FoundWindow:
-    """Return a model's window from its object or SDK client, else from the server, else a guess."""
+    """Return the window that a model object, its SDK client or its server reports, or a guess."""
     own = getattr(source, "capabilities", None)
     is_its = getattr(source, "name", "") == model
     declared = own.window_tokens if isinstance(own, Capabilities) and is_its else 0

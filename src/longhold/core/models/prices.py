@@ -35,7 +35,7 @@ class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     above_prompt_tokens: Annotated[int, Meta(ge=0)]
     prompt_multiplier: Amount = 1.0
     output_multiplier: Amount = 1.0
-    read_multiplier: Amount | None = None  # set if reads rise by another factor than input
+    read_multiplier: Amount | None = None  # set if cache reads rise by another factor than input
     write_multiplier: Amount | None = None
 
 
@@ -129,7 +129,7 @@ def from_library(model: str, at: date) -> Prices | None:
 
 
 def _prices(listed: dict[str, Any]) -> Prices | None:
-    """Convert the package's prices, each a `Decimal` or a base with tiers."""
+    """Convert the package's prices. Each is a `Decimal` or a base price with tiers."""
     if "input_mtok" not in listed or "output_mtok" not in listed:
         return None
     names = {
@@ -225,7 +225,7 @@ TABLE: dict[str, Prices] = {
 
 
 FILE = "prices.toml"
-READ_VERSIONS = 4  # enough for the old and the new file; tests have a few more
+READ_VERSIONS = 4  # enough for the old and the new version of the file, and for tests
 
 
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -278,7 +278,7 @@ SEARCH_USD = 0.01  # 10 dollars per 1,000 web searches, for every model
 
 
 def prices(model: str, at: date | None = None) -> Prices | None:
-    """Look up a model's prices for a day (default: today). None if unpublished."""
+    """Look up a model's prices for a day (default: today), or return None if unpublished."""
     spelt = model.strip().lower()
     name = canonical_name(model)
     if (stated := _from_overrides(name)) is not None:
@@ -301,7 +301,7 @@ def cost(
     output_tokens: int = 0,
     at: date | None = None,
 ) -> Cost | None:
-    """Price a request that is hypothetical or reports no usage."""
+    """Price a request that is hypothetical or does not report its usage."""
     usage = Usage(
         input_tokens=uncached_tokens,
         cache_read_tokens=read_tokens,
@@ -313,7 +313,7 @@ def cost(
 
 
 def usage_cost(model: str, usage: Usage, at: date | None = None) -> Cost | None:
-    """Price one request's usage. Cache writes of unspecified lifetime count as 5-minute writes."""
+    """Price the usage of one request. Cache writes without a lifetime count as 5-minute writes."""
     listed = prices(model, at)
     return None if listed is None else _usage_cost(listed, usage)
 

@@ -1,4 +1,4 @@
-"""The interface of every model: it streams events for a request, the last of them `Finished`."""
+"""The interface of every model. It streams events for a request and ends with `Finished`."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """The stream is alive: something arrived that need not be shown."""
+    """The stream is alive. The event has no content to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Model(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Yield the answer as it arrives. Failures are `ModelError`s."""
+        """Yield the answer as it arrives. Failures raise `ModelError`."""
 
     async def count(self, request: Request) -> int | None:
         """Ask the provider for the prompt's token count, or return None if it cannot count."""

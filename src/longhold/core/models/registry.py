@@ -43,8 +43,8 @@ def open_model(
 ) -> Model:
     """Open a model by name, or raise `ConfigError` or `AuthenticationFailed`.
 
-    Staged models (`scripted:`) play prepared answers, so only a name that the user typed may open
-    one (`is_typed`). Logs, transcripts and project files may name any model.
+    Scripted models (`scripted:`) play prepared answers. Logs, transcripts and project files may
+    name any model, so only a name that the user typed (`is_typed`) opens a scripted model.
     """
     if name.casefold().startswith(STAGED) and not is_typed:
         raise ConfigError(f"the model {name!r} is for tests; only --model can name it")

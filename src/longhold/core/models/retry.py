@@ -1,7 +1,7 @@
 """Retry policy: which errors are retried, how often, and the backoff.
 
-Only transient failures are retried, and only before the first tool call, because the loop may
-already have run it. Each failed attempt is a `Restarted` event in the stream.
+Only transient failures are retried. After the first tool call there is no retry, because the tool
+may already have run. Each failed attempt is a `Restarted` event in the stream.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from longhold.core.models.steady import PATIENCE, Endless, Patience, closing, gu
 from longhold.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
 
 MAX_ATTEMPTS = 15
-"""With more attempts the waits alone exceed 90 seconds; then the user should decide."""
+"""With more attempts, the waits alone exceed 90 seconds, and the user should decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
     attempts: int = 10
-    """Enough for an overload of about a minute."""
+    """Ten attempts cover an overload of about a minute."""
     base_seconds: float = 0.5
-    """First wait. It doubles with each attempt, as in both SDKs."""
+    """The first wait. It doubles with each attempt, as in both SDKs."""
     cap_seconds: float = 8.0
     """Longest wait, unless the provider requests more."""
     jitter_ratio: float = 0.25
@@ -31,7 +31,7 @@ class Retries:
     obey_seconds: float = 300.0
     """If a provider requests a longer wait, the error is raised instead."""
     total_seconds: float = 600.0
-    """Limit for all waits of one answer. After ten minutes the user should decide."""
+    """The limit for all waits of one answer. After ten minutes, the user should decide."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MAX_ATTEMPTS:
@@ -48,7 +48,7 @@ def wait_seconds(
     dice: random.Random,
     waited_seconds: float = 0.0,
 ) -> float | None:
-    """Return how long to wait after failed attempt `attempt` (from 1), or None to give up."""
+    """Return how long to wait after failed attempt number `attempt`, or None to give up."""
     may_pass = isinstance(error, ModelUnavailable | StreamBroken) and not isinstance(error, Endless)
     if not may_pass or attempt >= retries.attempts:
         return None
@@ -83,7 +83,7 @@ async def stream_with_retries(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: random.Random | None = None,
 ) -> AsyncIterator[Event]:
-    """Stream an answer, restarting after transient failures until a tool call was yielded."""
+    """Stream an answer. Restart after transient failures, but not once a tool call was yielded."""
     backoff = Backoff(retries, dice)
     while True:
         handed_on_tool = False

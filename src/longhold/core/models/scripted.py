@@ -3,21 +3,14 @@
 `read_script` also reads the simulator's scripts. Answers are separated by `---` and consist of
 lines:
 
-    think: The file is probably short.
-    text: Let me look.
-    tool: Read {"path": "a.py"}
-    usage: input=1200 output=40 read=900 write=100
-    stop: tool_use
-    ---
-    error: 529 retry-after=2
-    ---
-    text: It defines one function,
-      and nothing calls it.
+think: The file is probably short. text: Let me look. tool: Read {"path": "a.py"} usage: input=1200
+output=40 read=900 write=100 stop: tool_use --- error: 529 retry-after=2 --- text: It defines one
+function, and nothing calls it.
 
-An indented line continues the text above without its two spaces. Blank lines inside are kept. `#`
-starts a comment line, `block: {json}` adds any other block, and `error:` takes a status or one of
-`WORDS`. An error alone fails the request; after blocks it breaks the answer midway. Missing ids and
-usage are generated reproducibly. `requests` records the requests.
+An indented line continues the text above without its two spaces. Blank lines within a text are
+kept. `#` starts a comment line, `block: {json}` adds any other block, and `error:` takes a status
+or one of `WORDS`. An error alone fails the request. An error after blocks interrupts the answer.
+Missing ids and usage are generated deterministically. `requests` records the requests.
 """
 
 import asyncio
@@ -51,7 +44,7 @@ INDENT = "  "  # Indent of a continuation line. Further indentation, as in code,
 
 KEYWORDS = ("text", "think", "tool", "block", "usage", "stop", "error")
 
-WORDS = ("too-long", "refused", "broken", "stalled")  # `too-long` may have the tokens
+WORDS = ("too-long", "refused", "broken", "stalled")  # the token counts may follow `too-long`
 
 _USAGE_FIELDS = {
     "input": "input_tokens",
@@ -107,7 +100,7 @@ class ScriptedModel:
         return _estimate_tokens(request.kwargs)
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """A script has nothing to release."""
 
     async def _fail(self, error: str, *, has_begun: bool = False) -> None:
         if error.split()[0] == "stalled":

@@ -1,4 +1,4 @@
-"""Check that a stream is on time and in order, repeats no block, and finishes."""
+"""Check that a stream is on time, in order and complete, and drop repeated blocks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -53,7 +53,7 @@ async def _await_next(
     try:
         async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):
             event = await anext(events, None)
-        # the timer does not fire while buffered events arrive
+        # The timer does not fire while buffered events arrive.
         if clock() < deadline or event is None:
             return event
     except TimeoutError as error:

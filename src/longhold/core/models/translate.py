@@ -39,7 +39,7 @@ _STATUS_OF_TYPE = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""HTTP statuses by the type of an error event."""
+"""HTTP status codes for the types of error events."""
 
 _PROBLEMS = {
     429: "rate limited",
@@ -81,7 +81,7 @@ _TOO_LONG_WORDS = (
         re.I,
     ),
 )
-"""Wordings of Anthropic, OpenAI and vLLM, llama.cpp, Gemini's chat endpoint, Bedrock, Ollama."""
+"""Error texts of Anthropic, OpenAI, vLLM, llama.cpp, Gemini's chat endpoint, Bedrock and Ollama."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class ProviderFault:
 
 @contextmanager
 def translate_errors(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Convert SDK exceptions. `has_begun` returns whether part of an answer had arrived."""
+    """Convert SDK exceptions. `has_begun` returns whether part of an answer has arrived."""
     try:
         yield
     except Exception as error:
@@ -113,7 +113,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError | RecursionError):
         return StreamBroken(f"the provider sent an unreadable answer ({error}); send it again")
-    # OpenAI's SDK raises its base class if there is no key
+    # OpenAI's SDK raises its base class if no key is set.
     if names & _NO_CREDENTIALS or type(error).__name__ == "OpenAIError":
         return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
     if names & {"APIConnectionError", "RequestError"}:
@@ -139,7 +139,7 @@ def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
 
 
 def refusal(reply: Reply) -> ModelRefused | None:
-    """Return the error for an answer in which the model declined. Such an answer is billed."""
+    """Return the error if the model declined to answer. Such an answer is billed."""
     if reply.stop_reason != "refusal":
         return None
     details = fields_of(reply.extra.get("stop_details"))
@@ -194,7 +194,7 @@ def _find_too_long(fault: ProviderFault, status: int | None, said: str) -> Promp
 
 
 def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Read the wait the provider requests, in milliseconds, in seconds or as a date."""
+    """Read the wait that the provider requests, given in milliseconds, in seconds or as a date."""
     known = {name.lower(): value for name, value in headers.items()}
     try:
         if "retry-after-ms" in known:
@@ -203,7 +203,7 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None)
     except KeyError:
         return None
     except ValueError:
-        # Imported here because dates are rare and the import is slow.
+        # This is imported here because dates are rare and the import is slow.
         from email.utils import parsedate_to_datetime
 
         with suppress(ValueError, TypeError, LookupError, OverflowError):
@@ -225,7 +225,7 @@ def _fault_of(error: BaseException) -> ProviderFault:
     status = getattr(error, "status_code", None)
     fault = read_fault(
         getattr(error, "body", None),
-        # an error inside a stream has the status of the stream, which is 200
+        # An error inside a stream has the status of the stream, which is 200.
         status=status if status and status >= 400 else None,
         headers=dict(response.headers) if response is not None else {},
         request_id=getattr(error, "request_id", None) or "",

@@ -1,1 +1,1 @@
-"""Render a view into a request byte for byte, so that the provider's prompt cache stays warm."""
+"""Render the view into identical bytes for each request, so that the prompt cache stays warm."""

@@ -1,4 +1,4 @@
-"""A session's frame, whose bytes a resumed session sends again. The caller records the entry."""
+"""The frame of a session, which a resumed session sends again byte for byte."""
 
 from collections.abc import Iterable, Sequence
 

@@ -47,7 +47,7 @@ def life_of(model: str, marked: str) -> str:
 
 
 def lifetime_seconds(model: str, marked: str) -> float:
-    """Return how long a model's provider keeps an entry if the request asked for `marked`."""
+    """Return how long a provider keeps an entry whose breakpoint asked for `marked`."""
     return seconds_of(life_of(model, marked))
 
 
@@ -67,7 +67,7 @@ def seconds_of(lifetime: str) -> float:
 
 
 def lifetime_for(source: str, settings: CacheSettings) -> Lifetime:
-    """Choose the lifetime for `chat`, `run`, `sdk` or `agent:explore`."""
+    """Choose the lifetime for a source such as `chat`, `run`, `sdk` or `agent:explore`."""
     if settings.lifetime != "auto":
         return "1h" if settings.lifetime == "1h" else "5m"
     patterns = [pattern.strip() for pattern in settings.long_sources.split(",")]

@@ -1,8 +1,8 @@
 """Choose where to put the cache breakpoints of a request.
 
-A provider accepts four. Two go to the system prompt: at the end of its shared part and at its end.
-One goes to the last message, for the next call. A provider looks back only 20 blocks, so after a
-long round or a change inside the history, the fourth goes to the last readable place.
+A provider accepts four. Two are in the system prompt: at the end of its shared part and at its end.
+One is on the last message, for the next call. A provider looks back only 20 blocks, so after a long
+round or a change inside the history, the fourth is on the last readable block.
 """
 
 from bisect import bisect_left
@@ -14,7 +14,7 @@ from msgspec import Struct
 from longhold.core.messages import JsonObject
 
 SLOTS = 4  # providers refuse a request with more
-LOOK_BACK_BLOCKS = 20  # how many blocks a provider looks back from a breakpoint, including its own
+LOOK_BACK_BLOCKS = 20  # blocks that a provider searches before a breakpoint, including its own
 UNMARKABLE = frozenset({"thinking", "redacted_thinking", "cache_edits"})
 """Blocks on which the API refuses a breakpoint."""
 
@@ -42,7 +42,7 @@ def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
 
 
 def count_unchanged(length: int, is_changed: Callable[[int], bool]) -> int:
-    """Count the leading unchanged places by bisection from the end, where messages grow."""
+    """Count the leading unchanged places by bisection from the end, because messages grow there."""
     step = 1
     while step <= length and is_changed(length - step):
         step *= 2
@@ -79,7 +79,7 @@ def _find_readable(
 
 
 def distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPlace) -> int:
-    """Count the blocks between two places. Counting stops beyond the look-back."""
+    """Count the blocks between two places, but stop beyond the look-back."""
     if first.message == last.message:
         return last.block - first.block
     count = len(messages[first.message]["content"]) - 1 - first.block + last.block + 1
@@ -112,7 +112,7 @@ class Markers:
     def place(
         self, messages: Sequence[JsonObject], unmoved: int, *, slots: int
     ) -> tuple[MarkerPlace, ...]:
-        """Choose the next call's breakpoints; the first `unmoved` messages have not changed."""
+        """Choose the next call's breakpoints. The first `unmoved` messages did not change."""
         self._unmoved, self._length = min(self._unmoved, unmoved), len(messages)
         where = places(messages, self.cached, self._unmoved, slots=slots)
         if where:
@@ -125,7 +125,7 @@ class Markers:
         return cached.place if cached and cached.is_in(messages, self._unmoved) else None
 
     def remember(self, cached: CachedPrefix, unmoved: int) -> None:
-        """Use an earlier process's cache; the first `unmoved` messages have not changed."""
+        """Use an earlier process's cache. The first `unmoved` messages did not change."""
         self.cached, self._unmoved = cached, unmoved
 
     def observe_reply(self) -> None:

@@ -1,4 +1,4 @@
-"""Build a request from a frame and messages, each rendered once and kept. No clock is read."""
+"""Build a request from a frame and messages. Each message is rendered only once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from longhold.core.request.tool_references import is_deferred, spell_out
 from longhold.core.view import View
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"  # asks a provider why its cache missed
-GLOBAL_SCOPE = "cache-scope-simulated"  # across organisations; no public provider has it yet
+GLOBAL_SCOPE = "cache-scope-simulated"  # across organisations; only the simulator supports it
 
 IMAGE: JsonObject = {"type": "text", "text": "[image]"}
 IMAGE_STEPS = 4
@@ -38,7 +38,7 @@ SHORT: JsonObject = {"type": "ephemeral"}  # a breakpoint of five minutes
 class Caching(Struct, frozen=True, kw_only=True):
     places: tuple[MarkerPlace, ...] = ()
     tail: MarkerPlace | None = None  # later breakpoints last five minutes, as nobody reads them
-    key: str = ""  # routes calls with a shared prefix to the same machine, where accepted
+    key: str = ""  # routes calls with a shared prefix to the same server, if supported
     previous_id: str = ""  # the previous answer's id, for the provider's cache diagnosis
 
 
@@ -48,10 +48,10 @@ class Wire:
         self._edits: PlacedEdits | None = None
         self._wire: list[JsonObject] = []
         self._hidden = 0
-        self.unmoved = 0  # how many leading messages are unchanged since the previous call
+        self.unmoved = 0  # number of leading messages that did not change since the last call
 
     def render(self, view: View) -> list[JsonObject]:
-        """Return the view's messages in wire form, with no more images than the model accepts."""
+        """Return the view's messages in wire format, with no more images than the model accepts."""
         limit = capabilities(view.model).image_limit
         may_hide = self._hidden or view.total.media_tokens > limit * IMAGE_TOKENS
         hidden = count_hidden(view.sent, limit) if may_hide else 0
@@ -60,9 +60,9 @@ class Wire:
     def messages(
         self, messages: Sequence[Message], edits: PlacedEdits | None = None, hidden: int = 0
     ) -> list[JsonObject]:
-        """Return all messages in wire form, without the `hidden` oldest images.
+        """Return all messages in wire format, without the `hidden` oldest images.
 
-        `edits`, even if empty, adds the references that deletions need.
+        If `edits` is given, even empty, add the references that deletions need.
         """
         low = common_prefix(self._known, messages)
         edited = find_first_edit(self._edits, edits)
@@ -82,7 +82,7 @@ class Wire:
 
 
 def count_hidden(messages: Sequence[Message], limit: int) -> int:
-    """Return how many of the oldest images to leave out, in steps that rarely change the prefix."""
+    """Return how many of the oldest images to omit. Large steps keep the prefix stable."""
     images, step = len(_list_owners(messages)), max(1, limit // IMAGE_STEPS)
     return min(images, -(-max(0, images - limit) // step) * step)
 
@@ -168,7 +168,7 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
     blocks: list[JsonObject] = [
         {"type": "text", "text": section.text} for section in frame.sections
     ]
-    # With the user's MCP tools before it, a system prompt cannot be shared.
+    # If the user's MCP tools come first, other users cannot share the system prompt.
     has_own_tools = any(
         str(tool.get("name", "")).startswith("mcp__") and not is_deferred(tool)
         for tool in frame.tools
@@ -183,7 +183,7 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
 
 
 def _choose_marked(sections: Sequence[Section]) -> list[int]:
-    """Return the ends of the global sections, of the organisation's, and of all sections."""
+    """Return the last global section, the last organisation section, and the last of all."""
     ends = {section.scope: i for i, section in enumerate(sections)}
     shared = {ends[scope] for scope in ("global", "organisation") if scope in ends}
     return sorted({*shared, len(sections) - 1}) if sections else []

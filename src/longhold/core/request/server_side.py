@@ -1,7 +1,7 @@
-"""Clearing by the provider: cache edits, or its context management.
+"""Clearing on the provider's side, by cache edits or context management.
 
 The frame stores the parameters, because changing them later would change the prefix. The provider
-does not store cache edits, so every request repeats them at the same place.
+does not store cache edits, so every request repeats them in the same position.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def _build_clearing(frame: Framed, settings: ClearSettings, window: Window) -> J
 
 
 def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
-    """Keep all thinking, if the model thinks. This edit must come first."""
+    """Keep all thinking, for models that think. The API requires this edit to come first."""
     config = frame.options.get("thinking")
     mode = config.get("type") if isinstance(config, dict) else None
     thinks = mode not in (None, "disabled") or "disabled" not in able.thinking_modes
@@ -120,7 +120,7 @@ def has_edits(frame: Framed, model: str) -> bool:
 
 
 def place_edits(view: View) -> PlacedEdits | None:
-    """Return the cache edits of a view's request; None if the model does not support any."""
+    """Return the cache edits for a view's request, or None if the model does not support them."""
     if not has_edits(view.frame or Framed(), view.model):
         return None
     found: dict[int, tuple[str, ...]] = {}

@@ -152,7 +152,7 @@ def _encode_result(id: str, content: Json) -> JsonObject:
 
 
 def encode_tool(tool: JsonObject) -> JsonObject:
-    """Convert a tool definition. Chat Completions tool types are returned unchanged."""
+    """Convert a tool definition. A definition in Chat Completions format is returned unchanged."""
     if "input_schema" in tool:
         names = ("name", "description", "input_schema", "strict")
         fields = {name: tool[name] for name in names if name in tool}

@@ -1,6 +1,6 @@
 """Defensive parsing of Messages API shapes, and helpers shared by the codecs.
 
-Fields unknown to a format are stored next to its own, or under `extra` if the names collide.
+Unknown fields are stored next to the format's own fields, or under `extra` if names collide.
 """
 
 import math
@@ -29,7 +29,7 @@ MOST_DEPTH = 100  # No tool's input is nested deeper. JSON parsers fail at about
 _TOO_DEEP = "(nested too deeply)"
 _MOST_BITS = 10_000  # limit for integers, because Python refuses to print much longer ones
 
-_NAMELESS = "unnamed_tool"  # instead of a missing name; no such tool exists, which is reported
+_NAMELESS = "unnamed_tool"  # replaces a missing name; the call then fails with an error
 
 SYSTEM_ROLES = ("system", "developer")  # apply to the whole conversation, never summarized
 
@@ -45,7 +45,7 @@ _MISREAD = (AttributeError, TypeError, ValueError, LookupError, RecursionError, 
 
 
 def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
-    """Return a value as portable JSON: no NaN, no huge integers, limited depth."""
+    """Convert a value to portable JSON without NaN or huge integers, and with limited depth."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | float):
@@ -69,7 +69,7 @@ def _number(value: int | float) -> int | float | None:
 
 
 def is_deep(value: Json, levels: int = MOST_DEPTH) -> bool:
-    """Return whether a value is nested deeper than `levels`, without recursion."""
+    """Return whether a value is nested deeper than `levels`. This does not recurse."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not level:
@@ -88,7 +88,7 @@ def word(value: Json) -> str:
 
 
 def text_in(value: Json) -> str:
-    """Read text, which some servers send as a list of parts."""
+    """Return the text of a value, which some servers send as a list of parts."""
     if isinstance(value, list):
         return "".join(
             text_in(part.get("text")) if isinstance(part, dict) else "" for part in value
@@ -124,7 +124,7 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
 
 
 def read_arguments(call: JsonObject, parse: Parse = parse_input) -> JsonObject:
-    """Read a call's arguments, which some servers send as an object instead of text."""
+    """Read the arguments of a call, which some servers send as an object instead of text."""
     given = call.get("arguments") or ""
     return given if isinstance(given, dict) else parse(str(given))
 
@@ -162,7 +162,7 @@ def block_in(raw: Json) -> Block:
 
 _EXTRA = "extra"  # holds fields whose names the format uses for something else
 
-_WRAPPED = "block"  # type of a part that wraps a whole block because the format has no counterpart
+_WRAPPED = "block"  # type of a part that wraps a block for which the format has no type
 
 TEXT_FIELDS = frozenset({"type", "text"})
 IMAGE_URL_FIELDS = frozenset({"type", "image_url"})
@@ -214,7 +214,7 @@ def url_of(source: Json) -> str | None:
 
 
 def data_url(source: JsonObject) -> str | None:
-    """Return a source as a URL, or None if the URL would lose information."""
+    """Return a source as a URL, or None if a URL would lose information."""
     url = url_of(source)
     return url if url is not None and source_of(url) == source else None
 

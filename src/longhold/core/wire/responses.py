@@ -1,7 +1,7 @@
-"""The Responses API codec for requests, items, calls and tools, and for rollout files of items.
+"""The Responses API codec for requests, items, calls, tools and rollout files (saved items).
 
-Items without a block type, such as reasoning, are sent back unchanged. Reading drops fields that
-only the client uses, such as ids and states.
+Items without a matching block type, such as reasoning, are sent back unchanged. Decoding drops
+fields that only the client uses, such as ids and states.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,7 @@ CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
     | {"configuration_update"}
 )
-"""Items the model reads that are not messages. They belong to the user's side."""
+"""Items that the model reads but that are not messages. They count as user content."""
 
 _MODEL_ITEMS = frozenset({"web_search_call", "image_generation_call"})
 
@@ -83,7 +83,7 @@ def _group(
     part_of: Callable[[_Block], JsonObject],
     message_of: Callable[[list[JsonObject]], JsonObject],
 ) -> Iterator[JsonObject]:
-    """Yield a message's items in order. Adjacent blocks that are not items form one message."""
+    """Yield a message's items in order. Adjacent blocks that are not items become one message."""
     items = ((item_of(block), block) for block in blocks)
     for is_part, group in groupby(items, lambda pair: pair[0] is None):
         if is_part:
@@ -158,7 +158,7 @@ def is_input_message(item: JsonObject) -> bool:
 
 
 def decode_answer(item: JsonObject) -> Iterator[Block]:
-    """Yield the blocks of one output item. A part without a block type is kept whole."""
+    """Yield the blocks of one output item. A part without a matching block type is kept whole."""
     match item:
         case {"type": "function_call" | "custom_tool_call" as kind}:
             given = {key: value for key, value in item.items() if value is not None}
@@ -245,7 +245,7 @@ def _decode_call(item: JsonObject, parse: messages.Parse = messages.parse_input)
 
 
 def read_answer(item: JsonObject, parse: messages.Parse) -> Content:
-    """Read a rollout item written by the model. Unlike in requests, reasoning becomes a block."""
+    """Read a rollout item that the model wrote. Unlike in requests, reasoning becomes a block."""
     match item:
         case {"type": "message"}:
             return _decode_content(item.get("content"))

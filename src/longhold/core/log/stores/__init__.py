@@ -19,7 +19,7 @@ def read_store_name() -> str:
 
 
 def default_store() -> Store:
-    """Return the store named by `LONGHOLD_STORE`, shared within the process, else files."""
+    """Return the store named by `LONGHOLD_STORE`, or the file store. The process shares it."""
     url = read_store_name()
     return _open_shared(url, load_settings().store, os.getpid()) if url else FileStore()
 

@@ -1,4 +1,4 @@
-"""Parse a Messages request, or raise the API's own 400. Blocks stay plain dictionaries."""
+"""Parse a Messages API request, or raise the same 400 error as the API."""
 
 import re
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""The prompt cache: which part of a prompt is read, written or neither.
+"""The prompt cache: which parts of a prompt are read, written or neither.
 
-New entries become readable with `commit`, when the answer's first byte is sent, so identical
+`commit` makes new entries readable when the answer's first byte is sent. Before that, identical
 parallel requests all miss the cache. OpenAI-compatible services cache prefixes automatically, in
 steps of 128 tokens and never under 1,024.
 """
@@ -23,7 +23,7 @@ SWEEP_EVERY = 4_096  # commits between removals of expired entries, to bound mem
 
 
 class Key(NamedTuple):
-    """The key of an entry. The hash already covers the model."""
+    """The key of a cache entry. The hash includes the model's name."""
 
     workspace: str
     hash: bytes
@@ -118,7 +118,7 @@ def _bill(
     hit: int,
     writes: Sequence[tuple[Key, CacheEntry]],
 ) -> CachePlan:
-    """Split the prompt at the hit (a), the last later 1h breakpoint (b) and the last of all (c)."""
+    """Split the prompt at the hit (a), the last 1h breakpoint after it (b) and the last one (c)."""
     a = prompt.totals[hit] if hit >= 0 else 0
     hours = [p for p, marker in markers if marker.lifetime == "1h" and p > hit]
     b = prompt.totals[hours[-1]] if hours else a
@@ -155,7 +155,7 @@ class PrefixCache:
     def look_up(
         self, owner: str, tokens: "array[int]", now: float, lifetime_seconds: float
     ) -> PrefixMatch:
-        """Match a prompt, and keep it for `lifetime_seconds` (0: the usual time)."""
+        """Match a prompt and keep it for `lifetime_seconds`. With 0, keep it for the usual time."""
         steps = _steps(owner, tokens)
         cached = 0
         for count in range(len(steps), MINIMUM_TOKENS // STEP_TOKENS - 1, -1):

@@ -1,8 +1,8 @@
-"""Server-side context edits: old thinking and old tool results leave the prompt.
+"""Server-side context edits, which remove old thinking and old tool results from the prompt.
 
-The client keeps its full history and repeats the edits. Everything that a compaction block
-summarises leaves the prompt as well. The block of an on-demand compaction is signed and must come
-first. The block of a compaction at a threshold is unsigned and may be anywhere.
+The client keeps its full history and repeats the edits in every request. A compaction block also
+replaces everything that it summarises. If the client requested the compaction, its block is signed
+and must come first. If a threshold triggered it, its block is unsigned and may be anywhere.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +42,7 @@ def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
 def apply_edits(
     pieces: Sequence[PromptPiece], edits: Sequence[JsonObject], context: EditContext
 ) -> tuple[list[PromptPiece], list[JsonObject]]:
-    """Return the remaining pieces, and the API's report of each edit that had an effect."""
+    """Return the remaining pieces and the API's report for each edit that had an effect."""
     current, applied = list(pieces), list[JsonObject]()
     for edit in edits:
         if clear := _CLEARING.get(str(edit.get("type"))):
@@ -131,7 +131,7 @@ NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes during a conversation ar
 
 
 def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[PromptPiece]:
-    """Replace everything before a compaction block with the block. Failed blocks are dropped."""
+    """Replace everything before a compaction block with the block. Drop blocks without content."""
     if not any(piece.type == "compaction" for piece in pieces):
         return list(pieces)
     filled = [p for p in pieces if p.type == "compaction" and p.block.get("content") is not None]

@@ -1,7 +1,7 @@
 """Split a request into the pieces of its prompt: tools, system, message blocks.
 
-Web tools come first in the system tier, because switching them keeps the tools' cache and loses the
-rest. A deferred tool is part of the prompt where a result refers to it.
+Web tools come first in the system tier, because changing them invalidates everything but the cached
+tools. A deferred tool is inserted where a result refers to it.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from longhold.core.request.tool_references import is_deferred
 
 PromptTier = Literal["tools", "system", "messages"]
 
-DIGEST_BYTES = 16  # 128 bits make collisions impossible in practice
-NOT_READ = ("cache_control", "cache_reference")  # fields a model never sees
+DIGEST_BYTES = 16  # with 128 bits, collisions are practically impossible
+NOT_READ = ("cache_control", "cache_reference")  # fields that a model never sees
 WEB_TOOLS = ("web_search_", "web_fetch_")
 
 
@@ -36,7 +36,7 @@ class PromptPiece(NamedTuple):
     tokens: int
     marker: Marker | None
     place: tuple[int, int]  # index of the message, tool or system block, and of its block
-    has_image: bool  # True for an image and for a result that contains one
+    has_image: bool  # whether this is an image, or a result that contains one
     has_citations: bool
 
     @property
@@ -52,7 +52,7 @@ class PieceMeter:
     ) -> None:
         self._counter = counter
         self._scale = scale
-        self._deferred = deferred or {}  # rendered where a result refers to them
+        self._deferred = deferred or {}  # tools that are rendered where a result refers to them
         self._encoder = msgspec.json.Encoder()
 
     def piece(
@@ -93,7 +93,7 @@ class PieceMeter:
         return {**result, "content": read}
 
     def _digest(self, role: str, block: JsonObject) -> bytes:
-        """Hash a block with its role. Plain text is hashed once."""
+        """Hash a block with its role. The hash of plain text is cached."""
         if len(block) == 2 and block.get("type") == "text":
             text = str(block.get("text"))
             known = self._counter.known_digest(role, text)

@@ -1,4 +1,4 @@
-"""Prepare the prompt a model would read: breakpoints, thinking, compactions, edits."""
+"""Prepare the prompt that a model would read, with breakpoints, thinking, compactions and edits."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from longhold.core.request.billing.thinking import Signer, check_thinking, strip
 from longhold.core.request.billing.tokens import BillingSettings, TokenCounter, count_tokens
 
 MARKER_LIMIT = 4  # published
-SCOPE_BETA = "cache-scope-simulated"  # Longhold's extension: entries shared by all workspaces
+SCOPE_BETA = "cache-scope-simulated"  # Longhold's extension for entries that all workspaces share
 
 
 def place_markers(
@@ -81,7 +81,7 @@ def _check_control(control: object, path: str, caller: Caller) -> None:
 
 
 def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list[PromptPiece]:
-    """Mark the last block that allows a breakpoint. If there is none, nothing is cached."""
+    """Mark the last block that allows a breakpoint. Without such a block, nothing is cached."""
     for index, piece in reversed(list(enumerate(pieces))):
         if not can_be_marked(piece):
             continue
@@ -97,7 +97,7 @@ def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list
 
 
 def _check_order(pieces: Sequence[PromptPiece]) -> None:
-    """One-hour breakpoints must come before five-minute ones."""
+    """Raise an error if a five-minute breakpoint comes before a one-hour breakpoint."""
     has_short = False
     for piece in pieces:
         if piece.marker is None:
@@ -172,7 +172,7 @@ def prepare(request: ApiRequest, caller: Caller, bench: Workbench) -> PreparedPr
 
 
 def messages_of(pieces: Iterable[PromptPiece]) -> tuple[JsonObject, ...]:
-    """Rejoin pieces into messages. A compaction becomes its summary, as user text."""
+    """Join pieces into messages. The summary of a compaction becomes a user message."""
     messages: list[JsonObject] = []
     current, content = "", list[JsonObject]()
     for piece in pieces:

@@ -1,7 +1,7 @@
 """The prompt as the cache sees it: a hash chain with token counts and breakpoints.
 
-Each hash covers everything before it and the parameters of its tier, so a changed parameter loses
-the cache of its tier and everything after it.
+Each hash covers everything before it and the parameters of its tier, so changing a parameter
+invalidates its tier and everything after it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import ApiRequest
 from longhold.core.request.billing.pieces import DIGEST_BYTES, Marker, PromptPiece
 
-DEFAULT_EFFORT = "high"  # stating the default equals omitting it
-LINKS = 20_000  # more links than a long session needs, because its prompts share most of them
+DEFAULT_EFFORT = "high"  # a request that states the default equals one that omits it
+LINKS = 20_000  # a long session needs fewer, because its prompts share most links
 
 
 class Salts(NamedTuple):
@@ -26,12 +26,12 @@ class Salts(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """Position i has the hash `chain[i]`, with `totals[i]` tokens up to its end."""
+    """A prompt. Position i has the hash `chain[i]`, and `totals[i]` tokens end there."""
 
     chain: Sequence[bytes]
     totals: Sequence[int]
     markers: Sequence[tuple[int, Marker]]
-    deleted: Sequence[tuple[int, int]] = ()  # positions of deleted results, and tokens
+    deleted: Sequence[tuple[int, int]] = ()  # positions of deleted results and their tokens
 
     @property
     def total_tokens(self) -> int:

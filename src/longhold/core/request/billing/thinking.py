@@ -1,7 +1,7 @@
-"""Check thinking that clients send back: keep, drop or refuse it.
+"""Check the thinking blocks that clients send back, and keep, drop or refuse them.
 
-Each block is sealed with its model, its workspace and the chain of everything before it. On models
-that bind thinking, an edited history causes a 400 error or drops later thinking.
+A block's signature (its "seal") covers its model, its workspace and the hash chain before it. On
+models that bind thinking, an edited history causes a 400 error or drops later thinking.
 """
 
 import base64
@@ -22,7 +22,7 @@ from longhold.core.request.billing.api_request import (
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
 from longhold.core.request.billing.tokens import BillingSettings
 
-MAC_BYTES = 16  # too many to guess
+MAC_BYTES = 16  # enough bytes to make guessing hopeless
 SECRET = b"longhold simulator"  # fixed, so that signatures stay valid after a restart
 
 
@@ -30,7 +30,7 @@ class ThinkingSeal(msgspec.Struct, frozen=True, tag="thinking"):
     model: str
     workspace: str
     prefix: bytes  # the chain of everything before the answer that contains the block
-    previous: bytes  # The seal of the previous thinking; empty for the first.
+    previous: bytes  # the seal of the previous thinking, or b"" for the first
     text: bytes
 
 
@@ -58,7 +58,7 @@ class Signer:
         return base64.b64encode(self._mac(payload) + payload).decode()
 
     def read(self, signature: object) -> Seal | None:
-        """Return the record in a signature; None if this server did not sign it."""
+        """Return the record in a signature, or None if this server did not sign it."""
         try:
             raw = base64.b64decode(signature, validate=True) if isinstance(signature, str) else b""
         except ValueError:
@@ -74,16 +74,16 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 PREFIX_MISMATCH = "prefix_binding_mismatch"
 THINKING = ("thinking", "redacted_thinking")
 ACCOUNT_BOUND_MODELS = frozenset({"claude-sonnet-5-5", "claude-haiku-5-5"})
-WIDELY_READ_MODELS = frozenset({"claude-haiku-5-5"})  # other models may read their thinking
+WIDELY_READ_MODELS = frozenset({"claude-haiku-5-5"})  # models whose thinking other models may read
 
 
 class Links(NamedTuple):
-    """The conversation's hash chain at each piece. Thinking and breakpoints are left out."""
+    """The conversation's hash chain at each piece. Thinking and breakpoints are not hashed."""
 
     frame: bytes
-    end: bytes  # the chain after everything, to which the answer's thinking is bound
+    end: bytes  # the chain at the end, to which the answer's thinking is bound
     last_seal: bytes
-    starts: dict[tuple[int, int], frozenset[bytes]]  # chains at the message's and turn's start
+    starts: dict[tuple[int, int], frozenset[bytes]]  # chains at the start of the message and turn
     previous: dict[tuple[int, int], bytes]
 
 
@@ -92,7 +92,7 @@ def is_thinking(piece: PromptPiece) -> bool:
 
 
 def link_conversation(pieces: Iterable[PromptPiece], signer: Signer) -> Links:
-    """Chain the pieces as sent. A signed compaction resumes the chain it summarises."""
+    """Chain the pieces as sent. A signed compaction continues the chain that it summarises."""
     link = frame = run_start = message_start = b""
     seal = b""
     place, role, barred_role = (-1, -1), "", ""
@@ -158,7 +158,7 @@ def check_thinking(
 
 
 def strip_earlier_thinking(pieces: Sequence[PromptPiece], able: Capabilities) -> list[PromptPiece]:
-    """Drop thinking from before the last user text, on models that do not keep it."""
+    """Drop the thinking before the last user text, for models that do not keep it."""
     if able.keeps_thinking or not any(map(is_thinking, pieces)):
         return list(pieces)
     turns = turn_numbers(pieces)
@@ -238,7 +238,7 @@ def _verify_seal(
 def _mismatch(
     seal: ThinkingSeal | None, piece: PromptPiece, links: Links, caller: Caller, able: Capabilities
 ) -> str | None:
-    """Return the first binding a block fails, in the API's order of precedence."""
+    """Return the first check that a block fails, in the API's order of precedence."""
     if seal is None:
         return None
     if seal.workspace != caller.workspace and seal.model in ACCOUNT_BOUND_MODELS:

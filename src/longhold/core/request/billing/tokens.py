@@ -1,7 +1,7 @@
 """Count the tokens of blocks with a real byte-pair encoding, each block once.
 
-Providers do not publish their encodings, so this uses o200k, whose proportions of text, code and
-machine output are right. Without the extra `simulator` counts are estimated.
+Providers do not publish their encodings. This module uses o200k, which weighs text, code and
+machine output in realistic proportions. Without the extra `simulator`, counts are estimates.
 """
 
 import re
@@ -19,22 +19,22 @@ from longhold.core.request.billing.api_request import JsonObject
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingSettings:
     acts_on_cache_edits: bool = True  # False imitates a server that accepts but ignores the blocks
-    acts_on_context_management: bool = True  # the same for context management
+    acts_on_context_management: bool = True  # False imitates a server that ignores it
     enforces_binding: bool = True  # the default of accounts created since 2026-08-31
-    accepts_foreign_thinking: bool = False  # to replay recordings; the API refuses them
+    accepts_foreign_thinking: bool = False  # for replaying recordings, which the API refuses
     image_tokens: int = 1_600  # Roughly a full-size image. The simulator does not look inside.
     document_tokens: int = 3_000  # Roughly two pages of a PDF. The simulator does not look inside.
-    token_memo_blocks: int = 200_000  # stored counts; about 30 MB when full
-    text_memo_chars: int = 50_000_000  # size of stored texts and digests: 500 sessions of 100 KB
+    token_memo_blocks: int = 200_000  # number of stored counts, about 30 MB when full
+    text_memo_chars: int = 50_000_000  # total of cached texts: 500 sessions of 100 KB
 
 
-SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens, and a character has at most four
-POSITION_TOKENS = 3  # frame each block in the rendered prompt
+SLICE_CHARS = 50_000  # encoding fails from 200,000 tokens; a character has at most four
+POSITION_TOKENS = 3  # tokens that frame each block in the rendered prompt
 PIECE = re.compile(r"[ _.(]?[A-Za-z]{1,9}|\d{1,3}|\s{1,16}|[^\w\s]{1,3}|.", re.S)
 
 
 class _Pieces:
-    """Replaces the encoder if its extra is missing. Its counts are off by -9 % to 7 %."""
+    """Replaces the encoder if the extra is not installed. Counts are off by -9 % to 7 %."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -55,9 +55,9 @@ class _Pieces:
 
 @cache
 def _encoding() -> Any:
-    """Load the encoding on first use: it takes half a second and 140 MB."""
+    """Load the encoding on first use, because this takes half a second and 140 MB."""
     with warnings.catch_warnings():
-        # The package uses a deprecated call to read its data, which users cannot change.
+        # The package calls a deprecated function, and users cannot change that.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             import bpe_openai  # type: ignore[import-untyped]

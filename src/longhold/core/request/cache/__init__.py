@@ -1,1 +1,1 @@
-"""The provider's prompt cache: its content, its breaks and their causes."""
+"""The provider's prompt cache: its content, its breaks and the causes of the breaks."""

@@ -1,7 +1,7 @@
-"""Detect whether the cache broke between two calls, where, why, and at what cost, without I/O.
+"""Detect cache breaks between two calls with their position, cause and cost, without I/O.
 
 The cause is the first changed part of the prefix, an expired lifetime, a rule of the provider, or
-else the provider itself. A drop that a log entry announced is reported as expected.
+else the provider itself. A break that a log entry announced is reported as expected.
 """
 
 from collections.abc import Collection
@@ -42,16 +42,16 @@ ANNOUNCED = {
     "switched": "model",
 }
 
-AFTER_EXPIRY = "cleared"  # after the expiry, so a longer lifetime would have avoided it
+AFTER_EXPIRY = "cleared"  # clearing after the expiry, which a longer lifetime would have avoided
 
-SERVED = "served"  # the announcement for a call whose prompt the provider itself shortened
+SERVED = "served"  # announces a call whose prompt the provider itself shortened
 
 _SHAPING = frozenset(ANNOUNCED) - {"framed", "switched"}
 _ANNOUNCES: dict[What, frozenset[str]] = {
     "model": frozenset({"switched"}),
     "message": _SHAPING | {"framed"},
 }
-"""For each kind of change, the entries that explain it. The frame explains all other kinds."""
+"""The log entries that explain each kind of change. The frame explains all other kinds."""
 
 
 def find_break(
@@ -77,16 +77,16 @@ def find_break(
 def find_undeclared(
     before: Fingerprint, after: Fingerprint, expected: Collection[str]
 ) -> Move | None:
-    """Return the first change that no entry announced. After a model switch, any change is fine."""
+    """Return the first change that no entry announced. A model switch announces all changes."""
     if before.model != after.model and "switched" in expected:
         return None
-    # A breakpoint changes what is cached, not the prompt.
+    # A breakpoint changes what is cached, but not the prompt.
     found = (move for move in moves(before, after) if move.what != "marker")
     return next((move for move in found if not _announcing(move.what) & set(expected)), None)
 
 
 def _readable_tokens(usage: Usage) -> int:
-    """Count the tokens left in the cache; 0 if server-side tools made the usage a sum of calls."""
+    """Count the tokens left in the cache. Return 0 if the usage is a sum of several calls."""
     served = (usage.extra or {}).get("server_tool_use")
     if isinstance(served, dict) and any(served.values()):
         return 0
@@ -98,12 +98,12 @@ def count_readable(before: Usage, after: Usage) -> int:
 
 
 def deleted_between(before: Usage, after: Usage) -> int:
-    """Count the tokens that edits deleted since the previous call. Usages report running sums."""
+    """Count the tokens that edits deleted since the previous call. Usages report running totals."""
     return max(0, after.deleted_tokens - before.deleted_tokens)
 
 
 def count_lost(before: Usage, after: Usage) -> int:
-    """Count the tokens that should have been read but were not; 0 if too few for a break."""
+    """Count the tokens that missed the cache. Return 0 if they are too few to count as a break."""
     readable = count_readable(before, after)
     lost = readable - after.cache_read_tokens
     return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
@@ -115,7 +115,7 @@ def has_read(usage: Usage, before: Usage) -> bool:
 
 
 def price_lost(model: str, usage: Usage, lost: int, at: date | None = None) -> float:
-    """Price tokens that were written or sent again instead of read; 0 if the price is unknown."""
+    """Price tokens that were sent again instead of read. Return 0 if the price is unknown."""
     listed = prices(model, at)
     if listed is None:
         return 0.0
@@ -130,7 +130,7 @@ def price_lost(model: str, usage: Usage, lost: int, at: date | None = None) -> f
 
 
 def find_expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
-    """Return the longest expired lifetime, or "". Without breakpoints, 5 minutes is assumed."""
+    """Return the longest expired lifetime, or "". Without breakpoints, assume 5 minutes."""
     known = {life_of(model, name) for name in lifetimes or ("5m",)}
     over = [name for name in known if seconds > seconds_of(name) - SLACK_SECONDS]
     return max(over, key=seconds_of, default="")
@@ -140,10 +140,10 @@ def _cause(
     before: Fingerprint, after: Fingerprint, seconds: float, expected: Collection[str]
 ) -> CacheBroke:
     over = find_expired(before.model, before.lifetimes, seconds)
-    # Breakpoints with another lifetime are a result of the expiry, not its cause.
+    # Breakpoints with another lifetime result from the expiry and do not cause it.
     moved = [move for move in moves(before, after) if not over or move.what != "marker"]
     first = moved[0] if moved else None
-    # A frame comes last, because an entry about messages explains a changed message better.
+    # The frame comes last, because an entry about messages explains a changed message better.
     announced = sorted(expected, key=lambda kind: kind == "framed")
     by = next((kind for kind in announced if first and kind in _announcing(first.what)), "")
     # Expiry explains the loss even if something else changed meanwhile. A compaction is different:
@@ -195,7 +195,7 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
 
 
 def _has_ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
-    """Return whether a new user message ends a turn whose thinking this model then drops."""
+    """Return whether a new user message ends a turn whose thinking this model drops."""
     if capabilities(before.model).keeps_thinking:
         return False
     spoken = next((i for i, message in enumerate(fresh) if _is_spoken(message)), None)
@@ -219,7 +219,7 @@ def _type(block: Json) -> str:
 
 def _has_image(messages: Collection[JsonObject]) -> bool:
     blocks = [block for message in messages for block in blocks_of(message)]
-    # Screenshots arrive inside tool results.
+    # Screenshots are inside tool results.
     results = (block.get("content") for block in blocks if _type(block) == "tool_result")
     shown = (part for content in results if isinstance(content, list) for part in content)
     return any(_type(block) == "image" for block in chain(blocks, shown))

@@ -1,7 +1,7 @@
 """Fingerprints of requests, and the differences between two of them.
 
-Messages form a hash chain, so bisection finds the first difference, and only a turn's new messages
-are hashed. `moves` compares two fingerprints in the order in which a provider renders a prompt.
+Messages form a hash chain. Bisection finds the first difference, and only new messages are hashed.
+`moves` compares two fingerprints in the order in which a provider renders a prompt.
 """
 
 from bisect import bisect_left
@@ -22,18 +22,18 @@ from longhold.core.models.protocol import Request
 from longhold.core.request.markers import SLOTS, count_unchanged
 from longhold.errors import PrefixMoved
 
-HASH_BYTES = 8  # enough for one session, and short, because every call writes its hashes to the log
+HASH_BYTES = 8  # enough for one session, and short because every call logs them
 
 OUTSIDE = frozenset(
     {"model", "system", "tools", "messages"}
     | {"max_tokens", "metadata", "stream", "stop_sequences", "diagnostics", "service_tier"}
 )
-"""Parameters with their own field here, or without effect on the cache."""
+"""Parameters that have their own field here, or that do not affect the cache."""
 MARKER_SEARCH = 64  # Messages searched from the end. Breakpoints are about 20 blocks apart.
 
 
 class Chain(NamedTuple):
-    """Messages and their hashes, each covering all messages before it. Requests share a chain."""
+    """Messages and their hashes, which cover all earlier messages too. Requests share a chain."""
 
     links: list[str]
     messages: list[JsonObject]
@@ -49,7 +49,7 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
     lifetimes: frozenset[str] = frozenset()
     marked: tuple[int, ...] = ()
     chain: Chain
-    length: int  # how many messages of the chain belong to this request
+    length: int  # the number of messages of the chain that belong to this request
     parts: JsonObject  # the request itself, by reference
 
     @property
@@ -68,7 +68,7 @@ def fingerprint(
     *,
     is_strict: bool = False,
 ) -> Fingerprint:
-    """Fingerprint a request, reusing the fingerprint of the previous request, `like`.
+    """Fingerprint a request, reusing `like`, the fingerprint of the previous request.
 
     `names` are the system blocks' names. With `is_strict`, every reused message is hashed again.
     """
@@ -94,7 +94,7 @@ def fingerprint(
 
 
 def _options(kwargs: JsonObject) -> JsonObject:
-    """Return the other parameters. Stating the default effort equals omitting it."""
+    """Return the other parameters without a default effort, which has no effect."""
     options = {key: kwargs[key] for key in kwargs.keys() - OUTSIDE}
     config = options.get("output_config")
     usual = capabilities(str(kwargs.get("model", ""))).default_effort
@@ -128,7 +128,7 @@ def blocks_of(message: JsonObject) -> list[Json]:
 
 
 def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
-    """Chain the messages, extending a chain whose beginning they share as the same objects."""
+    """Chain the messages. Extend `chain` if its first messages are the same objects."""
     links, known = chain.links, chain.messages
     start = _count_unchanged(known, messages)
     if start and known[0] is not messages[0] and _link("", messages[0]) != links[0]:
@@ -138,7 +138,7 @@ def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: boo
     for i in range(start, len(messages)):
         link = _link(links[i - 1] if i else "", messages[i])
         if i < len(links) and links[i] != link:
-            # Another fingerprint still uses the rest of this chain: branch off.
+            # Branch off, because another fingerprint still uses the rest of this chain.
             links, known = links[:i], known[:i]
         if i < len(links):
             known[i] = messages[i]
@@ -202,7 +202,7 @@ def _markers(
     found = [(f"tool {tool.get('name')}", tool["cache_control"]) for tool in tools]
     found += [(f"system block {i}", c) for i, b in enumerate(system, 1) if (c := _control(b))]
     marked = _find_marked(messages, like)
-    if marked:  # earlier breakpoints only help the look-back
+    if marked:  # breakpoints before the last only help the look-back
         last = next(filter(None, map(_control, reversed(messages[marked[-1]]["content"]))))
         is_end = marked[-1] == len(messages) - 1
         found.append(("the last message" if is_end else "an earlier message", last))
@@ -269,7 +269,7 @@ class Move:
 
 
 def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
-    """List all changes in prefix order; breakpoints only if nothing else changed."""
+    """List all changes in prefix order. Breakpoints are listed only if nothing else changed."""
     both = before, after
     tools = (_Blocks(one.tools, one.parts.get("tools") or ()) for one in both)
     sections = (_Blocks(one.sections, system_blocks(one.parts)) for one in both)
@@ -354,7 +354,7 @@ def _effort(config: Json) -> Json:
 def _compare_names(
     what: What, label: str, before: tuple[str, ...], after: tuple[str, ...]
 ) -> Move | None:
-    """Compare beta headers or breakpoints. Additional breakpoints lose nothing."""
+    """Compare beta headers or breakpoints. Additional breakpoints do no harm."""
     removed = [name for name in before if name not in after]
     added = [name for name in after if name not in before]
     if not removed and (not added or what == "marker"):
@@ -378,7 +378,7 @@ def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
     was, now = blocks_of(old), blocks_of(new) if new is not None else []
     is_last = i == before.length - 1
     if new is not None and is_last and now[: len(was)] == was and old["role"] == new["role"]:
-        return None  # the last message only grew at its end, so it can still be read
+        return None  # the last message only grew, so its old part can still be read
     pairs = enumerate(zip(was, now, strict=False))
     j = next((j for j, (one, other) in pairs if one != other), min(len(was), len(now)))
     block = was[j] if j < len(was) else now[j] if j < len(now) else {}

@@ -1,7 +1,7 @@
 """Monitor a session's cache: compare each call with the previous call of its source.
 
-With `LONGHOLD_STRICT=1` (set in all tests), a change of the prefix that no entry announced is an
-error before anything is sent.
+With `LONGHOLD_STRICT=1`, which all tests set, the monitor raises an error before sending a request
+whose prefix changed without an announcing entry.
 """
 
 import os
@@ -73,7 +73,7 @@ class CacheMonitor:
         source: str = "main",
         diagnostics: JsonObject | None = None,
     ) -> log.CacheBroke | None:
-        """Compare a call with the previous call, once its usage is in the log."""
+        """Compare a call with the previous one, once the log has its usage."""
         pending = self._pending.get(source)
         if pending is None:
             return None
@@ -97,7 +97,7 @@ class CacheMonitor:
     ) -> int | None:
         """Count the leading messages that the last answered call left in the cache, expired or not.
 
-        None if no call was answered in this process.
+        Return None if no call was answered in this process.
         """
         last = self._answered.get(source)
         if last is None:
@@ -116,7 +116,7 @@ class CacheMonitor:
         before: SentCall | None,
         names: Sequence[str] = (),
     ) -> SentCall:
-        """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline."""
+        """Fingerprint a fork's call, which shares the prefix of `before` and is not a baseline."""
         call = self._fingerprint_call(request, history, before, names)
         if before is not None and call.sent.lifetimes >= before.sent.lifetimes:
             return replace(call, sent=replace(call.sent, markers=before.sent.markers))
@@ -176,7 +176,7 @@ def _compare_calls(
 
 
 def list_announced(entries: Sequence[log.AnyEntry]) -> list[str]:
-    """List the kinds of announcing entries, newest first, without results spilled on arrival."""
+    """List the kinds of announcing entries, newest first, except results spilled on arrival."""
     arrived = {entry.tool_use_id for entry in entries if isinstance(entry, log.Ran)}
     kinds = [
         type(entry).__name__.lower()
@@ -187,7 +187,7 @@ def list_announced(entries: Sequence[log.AnyEntry]) -> list[str]:
 
 
 def keep_diff(broke: log.CacheBroke, keep: Callable[[str, str], str]) -> log.CacheBroke:
-    """Store the diff in a file next to the log. If that fails, it stays in the entry."""
+    """Store the diff in a file next to the log. If that fails, keep it in the entry."""
     if not broke.diff:
         return broke
     name = f"breaks/{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
@@ -220,7 +220,7 @@ def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:
 
 
 def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> tuple[CachedPrefix, int] | None:
-    """Return what the last answered request cached, and how many messages are unchanged since."""
+    """Return what the last answered request cached, and how many messages did not change since."""
     asked = view.answered
     if asked is None or not asked.markers:
         return None

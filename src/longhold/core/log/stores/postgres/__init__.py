@@ -1,4 +1,4 @@
-"""Sessions in PostgreSQL. Any machine can resume any session, one writer at a time."""
+"""Sessions in PostgreSQL. Any machine can resume any session, but only one writes at a time."""
 
 from longhold.core.log.stores.postgres.store import PostgresStore
 

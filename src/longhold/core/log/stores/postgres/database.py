@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
-"""Errors of a lost connection or a stopping server, for which a retry can help."""
+"""Errors that mean a lost connection or a stopping server, for which a retry can help."""
 CONNECT_SECONDS = 5
-"""A slower server is down. The caller limits further attempts."""
+"""A server that needs longer counts as down. The caller limits further attempts."""
 RETRY_SECONDS = 0.1
 GRANTS = """the owner of the tables grants what is missing: GRANT USAGE ON SCHEMA longhold TO role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA longhold TO role"""
@@ -35,7 +35,7 @@ class PostgresDatabase:
 
     @property
     def place(self) -> str:
-        """The database without the password that its URL may contain."""
+        """The database's URL without the password."""
         with suppress(psycopg.ProgrammingError):
             given = conninfo_to_dict(self.url)
             return "/".join(str(given.get(part) or "") for part in ("host", "port", "dbname"))
@@ -54,7 +54,7 @@ class PostgresDatabase:
         except psycopg.ProgrammingError as error:
             raise ConfigError(f"LONGHOLD_STORE: {error}; give postgresql://user@host/db") from error
         if self.codec is not None:
-            # Imported here because most stores are not sealed.
+            # This is imported here because most stores are not encrypted.
             from longhold.core.log.stores.postgres.encryption import seal_connection
 
             seal_connection(made, self.codec)

@@ -1,7 +1,8 @@
-"""Encryption at rest: everything that the database stores as bytes is sealed before it is sent.
+"""Encryption at rest: all content is encrypted ("sealed") before it is sent to the database.
 
-Those are entries, headers, bodies, reports, mail, memories and shared records. Ids, sizes, times
-and SHA-256 hashes of bodies stay readable. Rows from before encryption are read as they are.
+The content is entries, headers, bodies, reports, mail, memories and shared records. Ids, sizes,
+times and SHA-256 hashes of bodies stay readable. Rows written before encryption was enabled remain
+readable.
 """
 
 import base64
@@ -16,20 +17,20 @@ from longhold.core.settings.installation import explain_missing
 from longhold.errors import ConfigError, StoreError
 
 MARK = b"\x00sealed1"
-"""Start of a sealed row. No JSON begins like this."""
+"""The prefix of a sealed row. No JSON text begins with these bytes."""
 KEY_BYTES = 64
 
 
 class Codec(Protocol):
-    """Encrypts the content of a database. The same data must give the same bytes."""
+    """Encrypts the content of a database. Equal data must give equal bytes."""
 
     def seal(self, data: bytes) -> bytes: ...
     def open(self, data: bytes) -> bytes:
-        """Return the data. Raises if it was sealed with another key, or changed."""
+        """Return the decrypted data. Raises if it was sealed with another key or was changed."""
 
 
 class AesSiv:
-    """AES-256-SIV: authenticated and deterministic, so that equal rows have equal bytes."""
+    """AES-256-SIV. It is authenticated and deterministic, so equal rows have equal bytes."""
 
     def __init__(self, key: bytes) -> None:
         with explain_missing("encryption", "sealed sessions"):
@@ -38,7 +39,7 @@ class AesSiv:
 
     @classmethod
     def read(cls, file: str) -> "AesSiv":
-        """Read a key of 64 bytes, in base64, from a file."""
+        """Read a base64-encoded key of 64 bytes from a file."""
         try:
             key = base64.b64decode(Path(file).expanduser().read_bytes().strip(), validate=True)
         except (OSError, ValueError) as error:
@@ -69,7 +70,7 @@ def _open(codec: Codec, data: bytes) -> bytes:
 
 
 def seal_connection(connection: Connection[Any], codec: Codec) -> None:
-    """Seal all bytes that a connection sends, and open those that it receives."""
+    """Encrypt all bytes that a connection sends, and decrypt all bytes that it receives."""
     unseal = partial(_open, codec)
 
     class Dumper(BytesBinaryDumper):

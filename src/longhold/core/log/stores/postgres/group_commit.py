@@ -1,9 +1,9 @@
 """Group commit: one thread per process commits the changes of all its logs in batches.
 
-Each batch is one transaction, and one statement if it has entries only. Under a row lock, entries
-are appended only if the session's fence and last number are as expected, so a replaced writer adds
-nothing. After a broken connection the batch is retried; entries already committed are recognised by
-their bytes.
+Each batch is one transaction. A batch with only entries is a single statement. A fence is a number
+that increases with each new writer of a session. Entries are appended only if the fence and the
+last entry number are as expected, so a replaced writer cannot append. If the connection breaks, the
+batch is retried. Entries that were already committed are recognised by their bytes.
 """
 
 import os
@@ -25,7 +25,7 @@ from longhold.core.log.stores.postgres.database import LOST, PostgresDatabase
 from longhold.errors import LeaseLost, StoreError
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
-"""Backoff between attempts. Most server restarts take a few seconds."""
+"""Backoff between attempts in seconds. Most server restarts take a few seconds."""
 
 Connect: TypeAlias = Callable[[], Connection[Any]]
 
@@ -71,7 +71,7 @@ class QueuedChanges:
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """The right to write one session, while its fence is the newest."""
+    """The right to write one session. It is valid while its fence is the newest."""
 
     key: int
     fence: int
@@ -80,7 +80,7 @@ class Lease:
     lost: StoreError | None = None
     waiting: QueuedChanges | None = None
     newest: "Future[None] | None" = None
-    """Future of the last queued changes, None once they are committed."""
+    """The future of the last queued changes, or None once they are committed."""
 
     def add(self, entry: tuple[int, bytes] | None, body: tuple[str, bytes | None] | None) -> None:
         if self.waiting is None:
@@ -185,7 +185,7 @@ class Writer:
                     return
                 time.sleep(wait_seconds)
                 wait_seconds = min(2 * wait_seconds, LONGEST_WAIT_SECONDS)
-            except Exception as error:  # noqa: BLE001 - whoever waits must be told
+            except Exception as error:  # noqa: BLE001 - waiting callers must see the error
                 if len(batch) == 1:
                     self._fail(batch, StoreError(f"the store refused the entries: {error}"))
                     return
@@ -225,7 +225,7 @@ class Writer:
     def _try(self, batch: Batch) -> dict[int, bool | None]:
         connection = self._connection = self._connection or self._connect()
         found = dict[int, bool | None]()
-        if not any(changes.bodies for _, changes in batch):  # most: one statement commits itself
+        if not any(changes.bodies for _, changes in batch):  # a single statement commits itself
             found = _append(connection, batch)
             batch = [one for one in batch if one[0].key not in found]
             if not batch:
@@ -306,7 +306,7 @@ def _verdict(
 
 
 RENEWALS = 3
-"""Renewals per lease period, so that a late or lost renewal does no harm."""
+"""Renewals per lease period, so that a single late or lost renewal does no harm."""
 _RENEW = """
 INSERT INTO longhold.holders (id, name, until)
 VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s))
@@ -317,9 +317,9 @@ SELECT w.session FROM longhold.wanted w
 JOIN longhold.sessions s ON s.key = w.session AND s.fence = w.fence WHERE s.holder = %s
 """
 WANTED_SECONDS = 0.02
-"""One query answers for all sessions of a process that are asked about within this time."""
+"""A process collects its sessions for this long and checks them all with one query."""
 _FORGET = "DELETE FROM longhold.holders WHERE until < clock_timestamp() - interval '1 day'"
-"""Rows of dead processes. They no longer block anyone."""
+"""Deletes the rows of dead processes, which no longer block other processes."""
 
 
 class Holder:

@@ -1,6 +1,6 @@
 """A session's log in PostgreSQL, open for writing under a lease.
 
-`append` numbers an entry and queues it; `wait_for_commit` waits for the commit. Files that a log
+`append` numbers an entry and queues it. `wait_for_commit` waits for the commit. Files that a log
 has on disk are rows of `bodies` here, under names that are the same on every machine.
 """
 
@@ -97,7 +97,7 @@ class PostgresLog(Closing):
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        """Record the waiting reports. Each commit returns whether any wait, to save queries."""
+        """Record the waiting reports. The last commit returned whether there are any."""
         if not self._lease.has_reports:
             return []
         self._lease.reports_taken()
@@ -124,7 +124,7 @@ class PostgresLog(Closing):
         return self._beside.body(self._lease.key, name)
 
     def keep_body(self, name: str, data: bytes | None) -> None:
-        """Store or remove a body, before any later entry."""
+        """Store a body, or remove it if `data` is None, before any later entry."""
         self._check_writable()
         self._writer.put(self._lease, body=(name, data))
 
@@ -159,14 +159,14 @@ class PostgresLog(Closing):
 
 @dataclass(frozen=True, slots=True)
 class PostgresJobs:
-    """One session's job queue. It is used rarely, so no connection is kept open."""
+    """The job queue of one session. Because it is rarely used, no connection is kept open."""
 
     url: str
     settings: StoreSettings
     session: str
 
     async def put(self, kind: JobKind, position: int) -> bool:
-        from longhold.core.log.stores.postgres.queue import open_queue  # needs the extra `fleet`
+        from longhold.core.log.stores.postgres.queue import open_queue  # requires the extra `fleet`
 
         job = SessionJob(kind=kind, session=self.session, position=position)
         async with open_queue(self.url, self.settings) as queue:

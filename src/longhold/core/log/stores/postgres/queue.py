@@ -1,8 +1,8 @@
 """Job queue for workers in the session database, run by procrastinate.
 
-A job is queued once, however often it is requested. Workers send heartbeats; if they stop, another
-worker reruns their jobs. A job may thus run twice, which the log position and the fence make
-harmless.
+A job is queued only once, even if it is requested repeatedly. Workers send heartbeats. If a
+worker's heartbeats stop, another worker reruns its jobs. A job may thus run twice, but the log
+position and the fence make the second run harmless.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from longhold.errors import LeaseLost, LogLocked, StoreError
 SCHEMA = "longhold_jobs"
 TASK = "session"
 _LOCK = 0x686F6C65
-"""Advisory lock for creating the tables."""
+"""Number of the advisory lock that is held while the tables are created."""
 _OPTIONS = f"-c search_path={SCHEMA}"
 CONNECTIONS = 4
-"""One listens for new jobs, the others fetch and finish them."""
+"""One connection listens for new jobs. The others fetch and finish them."""
 
 
 class _UntilFree(BaseRetryStrategy):
@@ -45,7 +45,7 @@ class _UntilFree(BaseRetryStrategy):
 
 
 class JobQueue:
-    """The jobs of one tenant. Use `open_queue`."""
+    """The jobs of one tenant. Use `open_queue` to get one."""
 
     def __init__(
         self, app: App, settings: StoreSettings, run: Callable[[SessionJob], Awaitable[str]]
@@ -53,7 +53,7 @@ class JobQueue:
         self._app = app
         self._settings = settings
         self._name = "t" + hashlib.sha256(settings.tenant.encode()).hexdigest()[:24]
-        """A hash of the tenant that is a valid channel name."""
+        """A hash of the tenant's name, because PostgreSQL limits the length of channel names."""
 
         async def session(kind: Any, session: str, position: int) -> str:
             return await run(SessionJob(kind=kind, session=session, position=position))
@@ -73,7 +73,7 @@ class JobQueue:
         return True
 
     async def work(self, *, at_once: int = 1, is_endless: bool = True) -> None:
-        """Run jobs, `at_once` in parallel, until a signal arrives or none is left."""
+        """Run up to `at_once` jobs in parallel until a signal arrives or no jobs are left."""
         await self._sweep()
         ended = asyncio.Event()
         sweeping = asyncio.create_task(self._sweep_until(ended), name="longhold-sweep")
@@ -148,7 +148,7 @@ def _make_tables(database: PostgresDatabase) -> None:
 
 
 def _has_tables(connection: psycopg.Connection[Any]) -> bool:
-    """Query the catalogue, because a transaction remembers failed name lookups."""
+    """Query the catalogue, because a transaction would remember a failed name lookup."""
     found = connection.execute(
         "SELECT FROM pg_tables WHERE schemaname = %s AND tablename = %s",
         (SCHEMA, "procrastinate_jobs"),

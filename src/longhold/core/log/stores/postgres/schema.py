@@ -1,7 +1,7 @@
 """Tables and migrations, in the schema `longhold`.
 
-Each migration is one transaction and only adds what older versions tolerate, so that two versions
-can run side by side during an upgrade.
+Each migration is one transaction. It only makes changes that older versions tolerate, so that two
+versions can run side by side during an upgrade.
 """
 
 from typing import Any
@@ -133,7 +133,7 @@ def version(connection: Connection[Any]) -> int:
 
 
 def list_pending(connection: Connection[Any]) -> list[str]:
-    """Return the statements this version would run on a database, one text per migration."""
+    """Return the statements that this version would run on a database, one text per migration."""
     done = version(connection)
     texts = [
         f"{text.strip()}\nINSERT INTO longhold.versions (version) VALUES ({number});"

@@ -45,7 +45,7 @@ SELECT e.body FROM longhold.entries e JOIN longhold.sessions s ON s.key = e.sess
 WHERE s.tenant = %s AND s.id = %s
     AND (%s OR starts_with(encode(substr(e.body, 1, 15), 'escape'), '{"entry":"said"')) ORDER BY e.n
 """
-"""All sealed rows are read, because the database cannot look into them."""
+"""All encrypted rows are read, because the database cannot filter them."""
 _COMMITS = """
 SELECT n, body FROM longhold.commits WHERE tenant = %s AND project = %s AND n > %s ORDER BY n
 """
@@ -73,7 +73,7 @@ SELECT key FROM found
 
 
 class PostgresLedger:
-    """Spending per day, by the database's clock. One row per process avoids lock waits."""
+    """Spending per day by the database's clock. One row per process avoids lock waits."""
 
     def __init__(self, database: PostgresDatabase, tenant: str, holder: Holder) -> None:
         self._database = database
@@ -81,7 +81,7 @@ class PostgresLedger:
         self._holder = holder
 
     def add(self, spent: Tally) -> None:
-        """Add spending. Raises immediately if the database is down, because a turn waits for it."""
+        """Add spending. Raises immediately if the database is down, because a turn waits."""
         given = (self._tenant, self._holder.id, *spent.to_json().values())
         self._database.run(lambda connection: connection.execute(_SPEND, given), retries=False)
 
@@ -95,7 +95,7 @@ class PostgresLedger:
 
 
 class PostgresCommits:
-    """The commits of a project's memories. Each number goes to the first writer."""
+    """The commits of a project's memories. The first writer of a number gets it."""
 
     def __init__(self, database: PostgresDatabase, tenant: str, project: str, place: Path) -> None:
         self.place = place
@@ -160,8 +160,8 @@ class PostgresRecords:
 class PostgresMail:
     """Mail between a tenant's sessions on any machine.
 
-    A box numbers its mail under a row lock, so that a late commit is not skipped. The session's log
-    has the read position and the id of the box, so both move with the session.
+    A mailbox numbers its mail under a row lock, so that readers do not skip a late commit. The
+    session's log stores the read position and the mailbox's id, so both move with the session.
     """
 
     def __init__(self, database: PostgresDatabase, tenant: str, key: int) -> None:

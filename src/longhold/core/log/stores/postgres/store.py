@@ -1,7 +1,8 @@
 """Sessions of one tenant in a PostgreSQL database shared by many machines.
 
-A session has one writer at a time, under a lease: opening it raises its fence, and only the newest
-fence may append. Missing tables are created. Connections hold no state, so PgBouncer works.
+A session has one writer at a time, which holds a lease. Opening the session increases its fence,
+and only the writer with the newest fence may append. The store creates missing tables. Connections
+hold no state, so PgBouncer works.
 """
 
 import atexit
@@ -165,7 +166,7 @@ _UNCLOSED: WeakSet["PostgresStore"] = WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Close all connections, because the server would log each as lost."""
+    """Close all connections. Otherwise the server would log each of them as lost."""
     for store in list(_UNCLOSED):
         store.close()
 
@@ -179,7 +180,7 @@ class PostgresStore:
     def __init__(
         self, url: str, settings: StoreSettings | None = None, codec: "Codec | None" = None
     ) -> None:
-        """Open the store. `codec` encrypts its content, by default with `store.key_file`."""
+        """Open the store. `codec` encrypts its content. The default codec uses `store.key_file`."""
         self.settings, self._process = settings or StoreSettings(), os.getpid()
         if self.settings.key_file and codec is None:
             from longhold.core.log.stores.postgres.encryption import AesSiv
@@ -189,7 +190,7 @@ class PostgresStore:
         self._writer = Writer(self._database.connect, self.settings.patience_seconds)
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
         self._tenants: dict[str, PostgresStore] = {}
-        """The stores that share these connections."""
+        """The stores of other tenants that share these connections."""
         self._be_tenant(self.settings.tenant)
         try:
             self._database.run(schema.migrate)
@@ -204,7 +205,7 @@ class PostgresStore:
         self.tenant, self.settings = tenant, replace(self.settings, tenant=tenant)
         self._open: set[str] = set()
         self._unreleased: dict[int, int] = {}
-        """The fences, by key, of closed sessions that the database still lists as held."""
+        """The fences of closed sessions that the database still lists as held, by session key."""
         mark = hashlib.sha256(f"{self._database.place}\0{tenant}".encode()).hexdigest()[:16]
         self._scratch = home() / "stores" / mark
         self._tenants[tenant] = self
@@ -223,7 +224,7 @@ class PostgresStore:
         return self.begin(id, Header(session=id, created=time.time(), directory=str(directory)))
 
     def begin(self, id: str, header: Header) -> PostgresLog:
-        """Create a session, or an agent's log, whose id contains its session's id."""
+        """Create a session or an agent's log. An agent's id contains its session's id."""
 
         def insert(connection: Connection[Any]) -> Lease:
             self._holder.begin(connection)
@@ -251,7 +252,7 @@ class PostgresStore:
             given = {"tenant": self.tenant, "id": session, "me": self._holder.id}
             row = connection.execute(_TAKE, given).fetchone()
             if row is None:
-                self.find(session)  # raises if there is none
+                self.find(session)  # raises if the session does not exist
                 [writer] = connection.execute(_WANT, given).fetchone() or [None]
                 raise LogLocked(Path(session), writer or "another process")
             key, fence, header, has_reports = row
@@ -466,7 +467,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Commit queued changes, release all sessions, and disconnect. Does nothing in a fork."""
-        if self._process != os.getpid():  # the connections are the parent's
+        if self._process != os.getpid():  # a fork does not own the connections
             return
         _UNCLOSED.discard(self)
         self._writer.close()
@@ -501,7 +502,7 @@ class PostgresStore:
         return key in self._holder.find_wanted(self._database)
 
     def release(self, lease: Lease) -> None:
-        """Release a session. If the database is down, the next release repeats this."""
+        """Release a session. If the database is down, the next release tries again."""
         self._open.discard(lease.session)
         self._unreleased[lease.key] = lease.fence
         given = (list(self._unreleased), list(self._unreleased.values()))
