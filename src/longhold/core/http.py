@@ -66,7 +66,7 @@ def server_of(
 
 @contextmanager
 def serve_in_thread(server: "uvicorn.Server", port: int = 0) -> Iterator[str]:
-    """Serve on a loopback port (0 picks one) until the block ends, and yield the URL."""
+    """Serve on a loopback port until the block ends, and yield the URL. Port 0 picks a free one."""
     listener = listen(LOOPBACK, port)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

@@ -399,7 +399,7 @@ class Replica:
     """
 
     def __init__(self, database: Database, commits: MemoryBackend | None) -> None:
-        """`commits` are the shared commits; None for a single node."""
+        """`commits` are the shared commits, or None for a single node."""
         self._database = database
         self._history = CommitHistory(database)
         self._commits = commits

@@ -48,7 +48,7 @@ def _leave_out(branch: Branch, rules: MemoryRules, cut_short: str) -> dict[str, 
 
 
 def _is_replaced(branch: Branch, removal: MemoryChange) -> bool:
-    """True if the memory named in a removal contains all of the removed memory."""
+    """Return whether the memory named in a removal contains all of the removed memory."""
     kept = _find_named(removal.reason, branch.versions())
     gone = parse(removal.file, branch.store.history.text(removal.expected))
     return bool(kept) and covers(branch.memory(kept), gone)
@@ -125,7 +125,7 @@ class DreamReport:
     dropped: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     usage: Usage | None = None
-    """The model's usage; None without a model."""
+    """The model's usage, or None without a model."""
     cut_short: str = ""
     """Why the dream ended before it was done."""
 
@@ -161,7 +161,7 @@ class Dreamer:
     logs: Sequence[Path] = ()
     """Session logs that it may read."""
     since: float = 0.0
-    """Time of the last dream; 0 if never."""
+    """Time of the last dream, or 0 if never."""
     daybook: str = ""
     tools: str = ""
     """A description of the permitted tools for the prompt."""

@@ -409,7 +409,7 @@ class DreamJobs:
         return [path for path in islice(logs, MOST_LOGS) if _is_clean(path)]
 
     def _asks_first(self) -> bool:
-        """True if memories by a model need consent, which a dream cannot wait for."""
+        """Return whether memories by a model need consent, which a dream cannot wait for."""
         return must_ask(self.engine.settings.memory, is_outside=self.is_outside())
 
     def _dream_by_engine(self, *, is_trial: bool = False) -> DreamReport:

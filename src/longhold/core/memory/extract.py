@@ -100,7 +100,7 @@ class ExtractionCursor:
         return self._messages[-1] if self._messages else self.cursor
 
     def new_messages(self, upto: int) -> NewMessages | None:
-        """Return the messages after the cursor; None if none of them is the user's."""
+        """Return the messages after the cursor, or None if none of them is the user's."""
         asked = [n for n in self._asked if n <= upto]
         if not asked:
             return None

@@ -31,7 +31,7 @@ class Proposal:
     file: str
     text: str
     before: str
-    """The version that the proposal changes; '' for a new memory."""
+    """The version that the proposal changes, or '' for a new memory."""
     session: str
     is_outside: bool
     """The session had read untrusted text."""

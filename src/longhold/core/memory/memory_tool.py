@@ -219,7 +219,7 @@ def _file(path: str) -> str:
 
 
 def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
-    """Describe the tools a memory fork may use; '' without the memory tool."""
+    """Describe the tools a memory fork may use, or '' without the memory tool."""
     there = {str(tool.get("name")) for tool in tools}
     if MEMORY not in there:
         return ""

@@ -47,7 +47,7 @@ def find_in_repository(repository: Path, path: str) -> Path | None:
 
 
 def source_hash(repository: Path, path: str) -> str:
-    """Hash a file of the repository; '' if it is missing or too large."""
+    """Hash a file of the repository, or '' if it is missing or too large."""
     place = find_in_repository(repository, path)
     try:
         if place is None or place.stat().st_size > SOURCE_BYTES:

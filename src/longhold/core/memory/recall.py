@@ -99,7 +99,7 @@ class Recall:
     clock: Callable[[], float] = time.time
 
     async def recall(self, asked: str, shown: Shown | None = None) -> Recollection | None:
-        """Search memories for a question; None if none fit. The view has the `shown` ones."""
+        """Search memories for a question, or None if none fit. The view has the `shown` ones."""
         shown = shown or Shown(room_bytes=RECALL_SESSION_BYTES)
         if not self._may_show(shown) or not asked.strip():
             return None

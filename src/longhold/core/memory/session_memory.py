@@ -154,7 +154,7 @@ class MemoryJobs:
     home: Path
     ask: AskFork | None
     unasked: Unasked | None
-    """Decides which files forks may read; None if forks have no reading tools."""
+    """Decides which files forks may read, or None if forks have no reading tools."""
     background: Background
     notify: Callable[[str], None]
     caller: str = "run"

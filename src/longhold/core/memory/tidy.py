@@ -165,7 +165,7 @@ def contradicts(new: Statement, old: Statement) -> bool:
 
 
 def kind_of(word: str) -> str:
-    """Return the kind of a value word; '' if it only describes."""
+    """Return the kind of a value word, or '' if it only describes."""
     if _DAY.fullmatch(word):
         return "day"
     if re.fullmatch(r"[\d.,]+", word):

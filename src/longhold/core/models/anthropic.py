@@ -35,7 +35,7 @@ _COUNTED = frozenset(
 """Request fields that `count_tokens` accepts. The other fields concern the answer."""
 
 
-DRAIN_SECONDS = 0.1  # how long to read after the last event: a server may keep it open
+DRAIN_SECONDS = 0.1  # how long to read after the last event, because the stream may stay open
 
 
 class AnthropicModel(SdkModel):

@@ -1,4 +1,4 @@
-"""Limits and features of each model, by any spelling of its name. Unknown ones get safe limits."""
+"""Limits and features of models, by any spelling of the name. Unknown models get safe limits."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Capabilities:
     window_tokens: int = PLAIN_WINDOW_TOKENS
     long_window_beta: str = ""  # the beta header for a window of 1M tokens, or "" if none is needed
     max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
-    cache_minimum_tokens: int = 4_096  # shorter prefixes are not cached; default: the largest known
+    cache_minimum_tokens: int = 4_096  # shorter prefixes are not cached; the default is the largest
     thinking_modes: frozenset[ThinkingMode] = frozenset({"disabled"})
     binds_thinking: bool = False  # thinking is bound to its exact prefix
     keeps_thinking: bool = False  # thinking of earlier turns; otherwise new user text removes it

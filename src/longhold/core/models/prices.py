@@ -1,7 +1,7 @@
-"""Token prices per model and date: the user's file, then the table here, then `genai-prices`.
+"""Token prices per model and date, from the user's file, this table or `genai-prices`.
 
-The optional package has other models and past days. If it is newer than the table, it precedes it.
-The price of a model without a published price is None, never a guess.
+The optional package `genai-prices` has more models and past prices. It is searched last, or before
+the table if it is newer. An unpublished price is None.
 """
 
 import os
@@ -75,7 +75,7 @@ class Prices:
         return replace(self, tiers=())
 
     def without_cache(self) -> "Prices":
-        """Return the prices for a client without caching, which pays for all input each time."""
+        """Return the prices for a client without caching, which pays full price for all input."""
         flat = tuple(
             structs.replace(tier, read_multiplier=None, write_multiplier=None)
             for tier in self.tiers
@@ -179,7 +179,7 @@ def from_table(name: str, at: date) -> Prices | None:
 def _build_prices(
     input: float, read: float, output: float, *tiers: Tier, hour_ratio: float = 2.0
 ) -> Prices:
-    """Cache writes cost 1.25 times the input price, 1-hour writes `hour_ratio` times."""
+    """Build prices. Cache writes cost 1.25 times the input, 1-hour writes `hour_ratio` times."""
     return Prices(
         input=input,
         write_5m=input * 1.25,

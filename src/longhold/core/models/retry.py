@@ -27,7 +27,7 @@ class Retries:
     cap_seconds: float = 8.0
     """Longest wait, unless the provider requests more."""
     jitter_ratio: float = 0.25
-    """Each wait is shortened by a random share up to this, so that clients do not retry in step."""
+    """Each wait is shortened by a random share up to this, so that clients do not synchronise."""
     obey_seconds: float = 300.0
     """If a provider requests a longer wait, the error is raised instead."""
     total_seconds: float = 600.0

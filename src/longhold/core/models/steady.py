@@ -12,10 +12,10 @@ from longhold.errors import ModelError, ModelUnavailable, StreamBroken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    first_event_seconds: float = 600.0  # as in both SDKs; the provider reads the whole prompt first
-    stall_seconds: float = 120.0  # providers ping every few seconds; longer silence is dead
+    first_event_seconds: float = 600.0  # as in both SDKs: the provider first reads the prompt
+    stall_seconds: float = 120.0  # providers ping every few seconds, so more means a dead stream
     answer_seconds: float = 3600.0  # 128,000 tokens take about 45 minutes at 50 per second
-    answer_events: int = 4_000_000  # events plus characters; the longest answer has 600,000
+    answer_events: int = 4_000_000  # events plus characters; long answers have 600,000
 
 
 PATIENCE = Patience()
@@ -105,7 +105,7 @@ class _SoFar:
 
 @asynccontextmanager
 async def closing(events: AsyncIterator[protocol.Event]) -> AsyncIterator[None]:
-    """Close a generator on exit, instead of leaving its connection to the garbage collector."""
+    """Close a generator on exit. Otherwise its connection would wait for the garbage collector."""
     try:
         yield
     finally:

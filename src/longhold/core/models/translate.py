@@ -125,7 +125,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
 
 
 def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
-    """Interpret a provider's failure. A transient failure during an answer is a broken stream."""
+    """Interpret a provider's failure. A transient failure during an answer breaks the stream."""
     meaning = _meaning(fault)
     if has_begun and isinstance(meaning, ModelUnavailable):
         broken = StreamBroken(

@@ -1,1 +1,1 @@
-"""Costs and savings of removing content from the context. Pure functions."""
+"""Pure functions for the costs and savings of removing content from the context."""

@@ -1,7 +1,7 @@
 """The tool results that may be cleared, oldest first, updated as the view grows.
 
 Refusals in the user's words and results the model has not answered yet are excluded. Weights only
-compare parts of a view; the gauge has the size in tokens.
+compare parts of a view. The gauge has the size in tokens.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ from longhold.core.view.items import Item, Result, Round
 from longhold.core.view.tokens import CLAUDE
 
 _MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Rewound, Snipped, Undone)
-"""Entries that change items already read. After one of them, everything is read again."""
+"""Entries that change earlier items. After one of them, the whole view is read again."""
 
 
 def weight(measure: Measure) -> float:
@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
     tool: Described
     order: int
     weight: float
-    """The weight of the text that is sent now: the placeholder, if the result was cleared."""
+    """The weight of the text that is sent now. For a cleared result, this is the placeholder."""
     before: float
     """The weight of everything before the result's round, excluding the frame."""
     paths: tuple[str, ...] = ()
@@ -111,12 +111,12 @@ class Candidates:
     ) -> None:
         self.describe = describe
         self.smallest = smallest
-        """Results below this weight are never cleared. They still count as newest results."""
+        """Results below this weight are never cleared, but they count among the newest results."""
         self.is_kept = is_kept
         self._view: View | None = None
         self._cursor = LogCursor()
         self._known: dict[int, tuple[Item, float]] = {}
-        """Each weight with the item that it belongs to: a changed item is a new object."""
+        """Each item with its weight. A changed item is a new object."""
         self._forget()
 
     def _forget(self) -> None:
@@ -124,14 +124,14 @@ class Candidates:
         """Every result that the model has read and still sees, including small results."""
         self.heavy = Batch()
         self.edited = Batch()
-        """Results deleted in the provider's cache but still part of the request."""
+        """Results that a cache edit deleted but that requests still contain."""
         self.served = Batch()
-        """Results the provider cleared on its side but that are still part of the request."""
+        """Results that the provider cleared on its side but that requests still contain."""
         self.unread = 0
         self._pointed: frozenset[str] = frozenset()
-        """The ids of results that unread results refer to."""
+        """The ids of results to which unread results refer."""
         self._held: set[str] = set()
-        """The ids of results that uncleared results refer to."""
+        """The ids of results to which uncleared results refer."""
         self.cleared_weight = 0.0
         self._ids: set[str] = set()
         self.rounds = 0
@@ -160,7 +160,7 @@ class Candidates:
         self._pointed = frozenset(filter(None, map(_find_original, unread)))
 
     def batch(self, keep: int) -> Batch:
-        """Return the results to clear: all but the `keep` newest and those they refer to."""
+        """Return all results except the `keep` newest and the results to which these refer."""
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
         stays = [result for result in newest if result.weight >= self.smallest]

@@ -1,8 +1,8 @@
-"""What clearing would remove, cost and save, and the rules for it. Pure functions.
+"""Pure functions that estimate what clearing removes, costs and saves, and its rules.
 
 Results are cleared in batches, because clearing before every call would rewrite the cache each
-time. Each function below is a row of the table in `decide`: it returns a plan, or the reason why
-its rule does not apply.
+time. Each `clear_…` function is a rule in the table of `decide`. It returns a plan, or the reason
+why the rule does not apply.
 """
 
 import math
@@ -43,9 +43,9 @@ from longhold.core.view.window import COST, scale_tokens
 IDLE_LEAST_TOKENS = 2_000
 """Clearing fewer tokens is not worth the lost information, even when it is free."""
 EDITS_TRIGGER_RESULTS = 12
-"""Because five results are kept, every cache edit deletes at least seven."""
+"""The minimum for a cache edit. Five results are kept, so each edit deletes at least seven."""
 PAID_LEAST_TOKENS = 10_000
-"""A batch can pay for a cache rewrite; a single result seldom does."""
+"""A batch of this size can pay for a cache rewrite. A single result seldom does."""
 KEEP_THINKING_TURNS = 1
 """The next turn builds on the thinking of the last turn."""
 NEVER_CACHED = "nothing is cached"
@@ -53,7 +53,7 @@ NEVER_CACHED = "nothing is cached"
 BOUND = "the running turn's thinking is bound to the sent messages"
 TOO_LITTLE = "too little is worth clearing"
 UNPRICED = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
-"""For models without known prices. They clear only to free space."""
+"""Used for models without known prices. With these prices, clearing only frees space."""
 STAND_IN_WEIGHT = 60.0
 """The approximate weight of a placeholder with its frame."""
 
@@ -64,7 +64,7 @@ class ReadableCache(NamedTuple):
     cold: str = ""
     """Why the provider can read no messages from its cache, or ""."""
     live_end: int = 0
-    """The order of the first item that is not cached; 0 if everything sent is cached."""
+    """The order of the first item that is not cached, or 0 if everything sent is cached."""
     is_expired: bool = False
     """The provider can read nothing because too much time has passed."""
 
@@ -78,7 +78,7 @@ class OldInput(NamedTuple):
 def old_thinking(view: View, vetoes: AbstractSet[int | str]) -> list[Round]:
     """Return the answers with thinking, oldest first, except in the newest turn that has any.
 
-    Empty for models that would lose later thinking or never see earlier turns' thinking.
+    The list is empty if the model would lose later thinking or never sees earlier thinking.
     """
     able = capabilities(view.model)
     if able.binds_thinking or not able.keeps_thinking:
@@ -115,15 +115,15 @@ class ClearingFacts:
     """Prefixes that were used since this time are still cached."""
     costs: CostModel
     stake_usd: float = math.inf
-    """The most that a cache rewrite may cost."""
+    """The highest acceptable cost of a cache rewrite, in US dollars."""
     can_move: bool = True
-    """The prefix that was already sent may change."""
+    """Whether the prefix that was already sent may change."""
     has_edits: bool = False
     is_stale: bool = False
     """The provider ignored cache edits, or no longer applies them."""
     is_served: bool = False
     asks_price: bool = True
-    """Enough has changed since clearing last did not pay."""
+    """Whether enough has changed since clearing last did not pay."""
     inputs: Callable[[], Sequence[OldInput]] = tuple
     """Long inputs of old calls."""
     thinking: Callable[[], Sequence[Round]] = tuple
@@ -143,7 +143,7 @@ class ClearingFacts:
 
     @property
     def has_own_cut(self) -> bool:
-        """True if a rule for stale edits, a cold cache or cache edits decides, for or against."""
+        """Whether a rule for stale edits, a cold cache or cache edits decides."""
         return self.is_stale or (self.is_dead and self.can_move) or self.can_edit
 
     @property
@@ -152,20 +152,20 @@ class ClearingFacts:
 
     @property
     def is_tight(self) -> bool:
-        """True if space must be freed now. Fast, unlike the checks that read every result."""
+        """Whether space must be freed now. This is fast, because it does not read every result."""
         full = self.full
         is_at_line = full.window.auto and full.used_tokens >= full.window.auto_tokens
         return is_at_line or (full.is_blocked and self.can_move)
 
     @property
     def is_mostly_empty(self) -> bool:
-        """True while clearing cached results would only lose information."""
+        """Whether the window is so empty that clearing would only lose information."""
         share = self.settings.clear.warm_share
         return self.full.used_tokens < share * self.full.window.base_tokens
 
     @property
     def is_compacted_by_cost(self) -> bool:
-        """True if a compaction comes when it pays. In replays, clearing before it saved nothing."""
+        """Whether compaction runs when it pays. In replays, clearing before it saved nothing."""
         window, compact = self.settings.window, self.settings.compact
         return window.auto_line == COST and window.auto and compact.on and not compact.reactive_only
 
@@ -211,8 +211,8 @@ class ClearingFacts:
     def _cache_state(self, first: Candidate) -> CacheState:
         """Return the part of the cache that stays readable if everything from `first` on changes.
 
-        Each call leaves its prompt in the cache, so the text before a round is readable as long as
-        a prefix from that time is cached.
+        Each call leaves its prompt in the cache. The text before a round is therefore readable
+        while a prefix from that time is cached.
         """
         if self.cold:
             return CacheState()
@@ -225,7 +225,7 @@ class ClearingFacts:
         )
 
     def need_usd(self, result: Candidate, *, is_reread: bool, freed_tokens: int) -> float:
-        """Return the expected cost of clearing a result, if `freed_tokens` are cleared in all."""
+        """Return the expected cost of clearing a result if `freed_tokens` are cleared in total."""
         rate = needed_rate(result.tool.kind, max(0, self.candidates.rounds - result.round))
         if is_reread and result.tool.kind == "read":
             rate = min(rate, NEEDED_REREAD)
@@ -265,7 +265,7 @@ def _find_entry(history: Sequence[AnyEntry], n: int) -> int:
 
 
 def _follows_call(history: Sequence[AnyEntry], n: int) -> bool:
-    """True if a call ended right before this entry. A client may also add many entries at once."""
+    """Return whether a call ended right before this entry. Clients may add several together."""
     for i in range(_find_entry(history, n) - 1, -1, -1):
         if isinstance(history[i], Said | Ran):
             return False
@@ -276,15 +276,15 @@ def _follows_call(history: Sequence[AnyEntry], n: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clear:
-    """The plan: remove these results, and inputs and thinking in addition to them."""
+    """The plan to remove these results, inputs and thinking."""
 
     batch: Batch
     why: str
     how: How = "rewritten"
     cost_usd: float = 0.0
-    """The extra cost of the next call; negative if it is cheaper."""
+    """The extra cost of the next call in US dollars. It is negative if the call is cheaper."""
     saves_usd: float = 0.0
-    """How much cheaper each later call is."""
+    """The saving on each later call in US dollars."""
     inputs: tuple[OldInput, ...] = ()
     thinking: tuple[Round, ...] = ()
     beside_tokens: int = 0
@@ -301,26 +301,26 @@ def clear_stale(facts: ClearingFacts) -> Clear | str:
     """Rewrite results that a cache edit failed to delete, and clear later results for free."""
     if not facts.is_stale:
         return ""
-    # This comes first, because the provider still counts results that the view lacks.
+    # This comes first, because the provider still counts results that the view no longer has.
     if facts.can_move:
         taken = _add_free(facts.candidates.edited, facts.batch, facts)
         why = f"{describe_batch(taken, facts)}: the provider's cache cannot delete them"
         return _make_plan(facts, taken, why)
-    # A rewrite would drop the running tool loop's thinking. That is acceptable only if a
-    # compaction, which drops more, is the alternative.
+    # A rewrite drops the running tool loop's thinking. This is acceptable only if the alternative
+    # is a compaction, which drops more.
     return _clear_at_threshold(facts, facts.candidates.edited + facts.batch)
 
 
 def clear_cold(facts: ClearingFacts) -> Clear | str:
     """Clear for free, because the next call writes everything anyway."""
-    # Not without caching: then every call is cold, and this would clear before each call.
+    # Without caching this rule does not apply, because it would clear before every call.
     if facts.live_end and facts.can_move:
         return _clear_expired(facts)
     if not facts.is_dead:
         return "" if facts.cold else "the cache is warm"
     if not facts.can_move:
         return BOUND
-    # The provider left these out of its own copy, but the text sent again still has them.
+    # The provider removed these from its own copy, but requests still contain them.
     hidden = facts.candidates.edited + facts.candidates.served
     taken = _add_free(hidden, facts.spared, facts)
     plan = _make_plan(facts, taken, "")
@@ -356,7 +356,7 @@ def clear_edits(facts: ClearingFacts) -> Clear | str:
     batch = facts.batch
     active = len(facts.candidates.heavy) + facts.candidates.unread
     is_due = active >= EDITS_TRIGGER_RESULTS and not facts.is_mostly_empty
-    # fewer results are enough to avoid a compaction, because nothing is rewritten
+    # Fewer results are enough to avoid a compaction, because nothing is rewritten.
     if not batch or not (is_due or isinstance(_clear_at_threshold(facts, batch), Clear)):
         return f"{pluralize(active, 'result')}, fewer than {EDITS_TRIGGER_RESULTS}"
     saved = facts.read_usd(facts.freed_tokens(batch))
@@ -419,7 +419,7 @@ def _add_free(hidden: Batch, batch: Batch, facts: ClearingFacts) -> Batch:
 
 
 def plan_served(found: Batch, tokens: int, facts: ClearingFacts) -> Clear:
-    """Describe the provider's own clearing, which the view adopts."""
+    """Make a plan that adopts the provider's own clearing in the view."""
     freed = max(0, facts.freed_tokens(found))
     size = f"{tokens:,}" if tokens else f"about {freed:,}"
     why = (
@@ -436,10 +436,10 @@ def _format_saving(what: str, usd: float) -> str:
 def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0.0) -> Clear:
     """Plan a rewrite, including the inputs and thinking that it also removes.
 
-    If the cache is dead, these may be removed alone.
+    If the cache is cold, inputs and thinking may be removed without results.
     """
     rewritten, settings = () if facts.is_dead else batch.results, facts.settings.clear
-    # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
+    # Everything after the first rewritten result is sent anew anyway. The rest is still cached.
     start = facts.live_end or min((one.order for one in rewritten), default=0)
     inputs = tuple(one for one in facts.old_inputs if one.order >= start)
     thinking = tuple(facts.thinking()) if facts.is_dead and settings.thinking else ()
@@ -458,10 +458,10 @@ def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0
 
 
 def spare_needed(facts: ClearingFacts) -> Batch:
-    """Leave out results that cost less to keep than the expected cost of fetching them again.
+    """Leave out results that are cheaper to keep than to fetch again, by expected cost.
 
-    If a file was read again, its earlier parts are seldom needed. The loop repeats because a
-    shorter prompt makes fetching cheaper, so more results become worth clearing.
+    If a file was read again, its earlier parts are seldom needed. A shorter prompt makes fetching
+    cheaper, so the loop repeats until no more results are worth clearing.
     """
     newest = {_question(one): one.id for one in facts.candidates.newest}
     reads = [one for one in facts.candidates.newest if one.tool.kind == "read"]

@@ -1,8 +1,8 @@
 """The cost of a call given the cache, and the expected cost of later calls.
 
 Every prompt ends in a cache breakpoint, so tokens that are not read are written. The minimum length
-of a cached prefix is ignored: sessions worth editing are longer. The tests compare `CostModel` with
-the simulator's billing.
+of a cached prefix is ignored, because sessions worth editing are longer. The tests compare
+`CostModel` with the simulator's billing.
 """
 
 import math
@@ -16,17 +16,17 @@ from longhold.core.tools.protocol import ToolKind
 
 KNOWN_TARIFFS = 64  # one tariff per model and day
 USUAL_CALLS = 100.0
-"""Expected further calls at any time: 82 to 135 in 48 recorded sessions."""
+"""Expected number of further calls at any time. In 48 recorded sessions it was 82 to 135."""
 SESSION_WEIGHT = 10.0
-"""Weight of the usual figure, in sessions, against the current session."""
+"""Weight of the usual number of calls against the current session, in sessions."""
 USUAL_COLD_SHARE: dict[Lifetime, float] = {"5m": 0.033, "1h": 0.005}
-"""Share of 3,880 recorded calls that came after the cache lifetime had ended."""
+"""Share of 3,880 recorded calls that came after the cache had expired."""
 COLD_WEIGHT_CALLS = 30.0
-"""Weight of the usual share, in calls. In recorded sessions the share is 0 to 0.19."""
+"""Weight of the usual share, in calls. In recorded sessions, the share is 0 to 0.19."""
 USUAL_GROWTH_TOKENS = 1_200.0
 """Mean tokens that a call adds to the next prompt in the recorded sessions."""
 GROWTH_WEIGHT_CALLS = 5.0
-"""Weight of the usual growth, in calls. It is low, because a session soon shows its own growth."""
+"""Weight of the usual growth, in calls. It is low, because a session soon shows its growth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +80,22 @@ def expect(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheState:
-    """How much of a prompt could be read from the cache if it were sent now."""
+    """The part of a prompt that could be read from the cache now."""
 
     tokens: int = 0
-    """Length of the cached prefix of the current prompt; 0 means a cold cache."""
+    """Length of the cached prefix of the current prompt. 0 means a cold cache."""
     marked: tuple[int, ...] = ()
     """Ends of shorter cached prefixes, each at a cache breakpoint of the request."""
 
     def count_readable(self, tokens: int) -> int:
-        """Return how many tokens can be read if everything after this position changes."""
+        """Return the number of tokens that are readable if everything after this changes."""
         if tokens >= self.tokens:
             return self.tokens
         return max((end for end in self.marked if end <= tokens), default=0)
 
 
 class CostStep(NamedTuple):
-    """Flat prices for prompts longer than `above_tokens`, up to the next step."""
+    """Prices for prompts longer than `above_tokens`, up to the next step."""
 
     above_tokens: int
     prices: Prices
@@ -125,7 +125,7 @@ class CostModel:
     lifetime: Lifetime = "5m"
 
     def call_usd(self, prompt_tokens: float, read_tokens: float) -> float:
-        """Price a partly cached prompt. Output is left out, because edits do not change it."""
+        """Price a partly cached prompt without the output, which edits do not change."""
         step = step_at(self.listed, prompt_tokens)
         written = (prompt_tokens - read_tokens) * step.write(self.lifetime)
         return (read_tokens * step.prices.read + written) / TOKENS_PER_PRICE
@@ -136,7 +136,7 @@ class CostModel:
     def ahead_usd(self, prompt_tokens: float) -> float:
         """Return the expected cost of all warm calls after a call with this prompt.
 
-        Cold calls do not count, because after the cache expires a postponed edit is free. Call j
+        Cold calls do not count, because a postponed edit is free once the cache has expired. Call j
         happens with probability stays_warm**j and costs fixed + slope * j at the prices of its
         step. The cost within a step is the tail of that sum minus the tail from the next step on.
         """
@@ -178,16 +178,16 @@ GET_AGAIN_TOKENS = 150
 
 
 NEEDED_RATES: dict[ToolKind, float] = {"read": 0.25, "fetch": 0.25, "shell": 0.05, "search": 0.01}
-"""Share of results that are needed again ten or more calls later, by kind of tool.
+"""The share of results that are needed again ten or more calls later, by kind of tool.
 
 Measured: 171 of 760 files were read again or edited, 68 of 1,270 commands gave the same output
 again, and 3 of 474 searches were repeated. Commands with a changed output do not count, because
-then the old output is useless. Pages (10 of 43, few sessions) count as files.
+their old output is useless. Web pages use the rate of files, because only 43 were recorded.
 """
 NEEDED_REREAD = 0.08
-"""The rate for a file after part of it was read again: 89 of 1,110, at any age."""
+"""The rate for a file after part of it was read again. It was 89 of 1,110, at any age."""
 HALVING_CALLS = 50
-"""Calls in which a rate halves. Files: 0.225, 0.182, 0.130, 0.078 after 10, 20, 40, 80 calls."""
+"""Number of calls after which a rate halves. It was 0.225 after 10 calls, 0.130 after 40."""
 
 
 def needed_rate(kind: ToolKind, age_calls: int) -> float:
@@ -195,7 +195,7 @@ def needed_rate(kind: ToolKind, age_calls: int) -> float:
 
 
 def need_usd(costs: CostModel, prompt_tokens: float, tokens: float) -> float:
-    """Return the cost of fetching a result again, which takes one more call."""
+    """Return the cost of fetching a result again, which needs one more call."""
     asking = GET_AGAIN_TOKENS * step_at(costs.listed, prompt_tokens).prices.output
     return costs.call_usd(prompt_tokens + tokens, prompt_tokens) + asking / TOKENS_PER_PRICE
 
@@ -213,7 +213,7 @@ class HistoryEdit:
     cache: CacheState
     at_tokens: int
     until_tokens: int
-    """End of the last change in the current prompt. The next edit begins there."""
+    """End of the last change in the current prompt. The next edit begins after it."""
     removed_tokens: int
     added_tokens: int = 0
 
@@ -229,13 +229,13 @@ class HistoryEdit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payback:
     cost_now_usd: float
-    """Extra cost of the next call; negative if the edit already makes that call cheaper."""
+    """Extra cost of the next call. It is negative if the edit makes that call cheaper."""
     saved_per_call_usd: float
-    """Saving on the call after the next, with a warm cache."""
+    """Saving on each call after the next, with a warm cache."""
     expected_gain_usd: float
     """Mean saving until the session ends or the cache expires, minus the cost."""
     waiting_gain_usd: float
-    """How much more the best later moment gains; 0 if acting now is best."""
+    """How much more the best later moment gains, or 0 if acting now is best."""
 
     @property
     def worth_it(self) -> bool:
@@ -267,9 +267,9 @@ def _gain_usd(costs: CostModel, edit: HistoryEdit) -> float:
 def _waiting_usd(costs: CostModel, edit: HistoryEdit) -> float:
     """Return how much more the edit gains at its best later moment than now.
 
-    Waiting also postpones the next edit. The value of that edit is the gain of repeating this edit
-    on later growth. A length at which prices rise is a deadline: calls beyond it add to the price
-    of waiting.
+    Waiting also postpones the next edit. The value of the next edit is the gain of repeating this
+    edit on later growth. A length at which prices rise is a deadline, because calls beyond it add
+    to the price of waiting.
     """
     level = replace(costs, listed=step_at(costs.listed, edit.shorter_tokens).prices)
     again, stays = _repeated_usd(level, edit), costs.forecast.stays_warm

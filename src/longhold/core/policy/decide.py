@@ -30,7 +30,7 @@ Step: TypeAlias = str
 Way: TypeAlias = Literal["plugin", "notes", "fork", "direct", "digest"]
 
 COMMIT_RATIO = 0.90
-"""Share of the effective window from which spans are collapsed."""
+"""From this share of the effective window on, spans are collapsed."""
 WRITE_RATIO = 0.95
 """If the window is still this full after collapsing, a fork writes lines for longer spans."""
 WITHOUT_MODELS = 2
@@ -48,7 +48,7 @@ class HistoryFacts:
     """The facts that a compaction needs."""
 
     limit_tokens: int = 0
-    """The result must be below this size: the window's limit, or less after an overflow."""
+    """The upper limit for the result: the window's limit, or less after an overflow."""
     is_plain: bool = True
     """There are no special instructions, so existing notes may serve as the summary."""
     has_overflowed: bool = False
@@ -59,17 +59,17 @@ class HistoryFacts:
     failed: Mapping[str, str] = field(default_factory=dict)
     """Ways that failed in this compaction, each with the reason."""
     no_answer: str = ""
-    """Why no model answers at all."""
+    """The reason why no model answers at all."""
     covers: Callable[[], str] = lambda: ""
-    """"" if there is history to summarise, else why not."""
+    """Returns "" if there is history to summarise, or else the reason why not."""
     floor: Callable[[], list[Weight]] = list
     """Content that no compaction removes."""
     parts: Callable[[], list[Weight]] = list
     """Everything that fills the window."""
     undone_tokens: Callable[[], int] = lambda: 0
-    """The size before a compaction that the user undid; 0 if its span is not shown."""
+    """Returns the size before a compaction that the user undid, or 0 if its span is not shown."""
     notes: Callable[[], str] = lambda: "there are no notes"
-    """"" if the notes can replace history, else the reason why not."""
+    """Returns "" if the notes can replace history, or else the reason why not."""
     streaks: Callable[[], int] = lambda: 0
     is_thrashing: Callable[[], bool] = lambda: False
     is_broken: Callable[[], bool] = lambda: False
@@ -83,17 +83,17 @@ class Situation:
     settings: Settings
     trigger: Trigger = "auto"
     is_wanted: bool = False
-    """A compaction was requested, or the provider refused the prompt. The size is irrelevant."""
+    """A compaction was requested, or the provider refused the prompt, whatever its size."""
     taken: frozenset[Step] = frozenset()
     """Steps that were already carried out before this call."""
     is_thinking: Callable[[], bool] = lambda: False
     """The running tool loop has thinking that is bound to the sent messages."""
     oversized: Callable[[bool], Sequence[tuple[Any, str]]] = lambda together: ()
-    """Unsent results over their own limit or that of their message, each with the reason."""
+    """Unsent results over their own limit or their message's limit, each with the reason."""
     marked: Callable[[], Snipped | None] = lambda: None
     """Messages that were marked as dropped and may be removed."""
     has_edits: bool = False
-    """The provider was asked to delete results in its cache."""
+    """Longhold asked the provider to delete results in its cache."""
     cache: Callable[[], ReadableCache] = ReadableCache
     clearing: Callable[[], ClearingFacts] | None = None
     can_write: bool = False
@@ -101,7 +101,7 @@ class Situation:
     history: Callable[[], HistoryFacts] = HistoryFacts
 
     def can_move(self) -> bool:
-        """True if an entry may change sent messages. Bound thinking delays it only for a while."""
+        """Whether an entry may change sent messages. Bound thinking delays it only for a while."""
         full = self.full
         return not self.is_thinking() or full.used_tokens >= full.wait_tokens or full.is_blocked
 
@@ -132,7 +132,7 @@ class Compact(NamedTuple):
 class Refuse(NamedTuple):
     why: str
     is_overflow: bool = True
-    """The window is too small. If False, there is nothing to compact."""
+    """The window is too small. If this is False, there is nothing to compact."""
 
 
 Plan: TypeAlias = Send | CarryOut | Clear | Wait | Compact | Refuse
@@ -155,7 +155,7 @@ class SpaceDecision(NamedTuple):
     lost: tuple[Lost, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Describe the decision in words: the rule that applies, then the rejected rules."""
+        """Yield the rule that applies and then the rejected rules, in words."""
         yield describe_rule(self.rule, self.plan.why)
         yield from (f"  not {one}" for one in self.lost)
 
@@ -166,13 +166,13 @@ class SpaceRule(NamedTuple):
     when: str
     """The condition, in words."""
     judge: Callable[[Situation], Plan | str]
-    """Returns a plan, or why the rule does not apply ("" if that need not be shown)."""
+    """Returns a plan, or the reason why the rule does not apply ("" if it is not shown)."""
 
 
 def decide(situation: Situation, steps: Collection[Step] | None = None) -> SpaceDecision:
     """Return the plan of the first rule that applies, with the rules rejected before it.
 
-    `steps` are the steps to consider (default: all).
+    `steps` limits the steps to consider.
     """
     lost: list[Lost] = []
     gates: dict[Step, str | None] = {}
@@ -206,7 +206,7 @@ def steps_after(step: Step, steps: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _find_gate(s: Situation, step: Step) -> str | None:
-    """Return why no rule of a step can apply ("" without explanation), or None if a rule may."""
+    """Return why no rule of a step can apply, or None if a rule may. "" hides the reason."""
     compact, used, window = s.settings.compact, s.full.used_tokens, s.full.window
     is_on = compact.on and window.auto and not compact.reactive_only
     is_past = used >= window.auto_tokens
@@ -228,7 +228,7 @@ def _find_gate(s: Situation, step: Step) -> str | None:
 
 
 def _pays_cold(s: Situation) -> bool:
-    """True below the threshold if the cache has expired and a digest saves more than it loses."""
+    """Whether the cache has expired and a digest below the threshold saves more than it loses."""
     full = s.full
     if not 0 < full.window.cold_tokens <= full.used_tokens < full.window.auto_tokens:
         return False
@@ -295,7 +295,7 @@ def _wait_after_undo(s: Situation) -> Plan | str:
 
 
 def _wait_for_thinking(s: Situation) -> Plan | str:
-    # Undo and collapse have their own, longer delays.
+    # An undo and a collapse have their own, longer delays.
     if s.history().undone_tokens() or s.settings.collapse.on or not s.is_thinking():
         return ""
     return _wait(s, s.full.wait_tokens, "compaction waits for the end of the thinking")
@@ -369,7 +369,7 @@ def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
 
 
 def _find_model_obstacle(s: Situation, history: HistoryFacts) -> str:
-    """Return why no model may write a summary now. A user's request is never refused."""
+    """Return why no model may write a summary now. A user's request is always allowed."""
     if history.no_answer or s.trigger == "manual":
         return history.no_answer
     if _pays_cold(s):

@@ -1,6 +1,6 @@
-"""How full the window is, what compactions cannot remove, and which threshold is cheapest.
+"""The fullness of the window, its fixed content, and the cheapest compaction threshold.
 
-`cheapest_line` finds the cheapest compaction threshold. On a large window it is far below the
+`cheapest_line` finds the cheapest compaction threshold. On a large window, this is far below the
 default threshold.
 """
 
@@ -27,20 +27,20 @@ from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
 from longhold.core.view.window import COST, Window, scale_tokens, window_for
 
 SUMMARY_TOKENS = 5_000
-"""A typical summary. The window reserves 20,000 tokens for a summary."""
+"""Size of a typical summary. The window reserves 20,000 tokens for a summary."""
 FRAME_TOKENS = 15_000
 """Default size of a coding agent's system prompt and tools. No edit removes them."""
 FRAME_STEP_TOKENS = 5_000
 """A frame's size is rounded up to this, so that one more tool does not move the threshold."""
 RESTORED_TOKENS = 30_000
-"""Files, plan and skills. With frame and summary, 50,000: the median of 26 recorded compactions."""
+"""Size of restored files, plan and skills. With frame and summary, the median is 50,000."""
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
 NEEDS = CostSettings()
 COMPACTION_NEEDS = 0.9
-"""Mean number of results that are requested again after a compaction: 27 after 29 in replays."""
+"""Mean number of results requested again per compaction: 27 after 29 compactions in replays."""
 COMPACTION_NEED_TOKENS = 3_500
 WORK_TOKENS = 30_000
-"""Space for the current work after a compaction: 95 % of 417 turns needed less."""
+"""Space for the current work after a compaction. Of 417 turns, 95 % needed less."""
 WORK_SHARE = 0.25
 """The same space, as a share of a threshold that the user set."""
 KEPT_STEP_TOKENS = 10_000
@@ -48,7 +48,7 @@ KEPT_STEP_TOKENS = 10_000
 NEAR_SHARE = 0.5
 """From this share of the threshold on, the content that a compaction would keep is measured."""
 WAIT_SHARE = 0.25
-"""Share of the threshold by which thinking, a preparation or an undo may delay a compaction."""
+"""The share of the threshold by which thinking, other work or an undo delays a compaction."""
 
 
 def cheapest_line(
@@ -63,8 +63,8 @@ def cheapest_line(
 ) -> int:
     """Find the compaction threshold with the lowest cost per call, at most `window.auto_tokens`.
 
-    A low threshold pays for more summaries and for what they lose. A high threshold pays for a
-    longer context in every call. A length at which prices rise is a natural threshold.
+    A low threshold costs more summaries and loses more content. A high threshold makes every call
+    longer. A length at which prices rise is a natural threshold.
     """
     listed = prices(model)
     forecast = forecast or Forecast()
@@ -88,7 +88,7 @@ def cheapest_line(
 
 
 def _lost_usd(costs: CostModel, compacted_tokens: int, cost: CostSettings) -> float:
-    """Return the expected cost of what a compaction loses."""
+    """Return the expected cost of the content that a compaction loses."""
     tokens = COMPACTION_NEED_TOKENS / max(1.0, COMPACTION_NEEDS)
     return COMPACTION_NEEDS * cost.need_weight * need_usd(costs, compacted_tokens, tokens)
 
@@ -96,10 +96,10 @@ def _lost_usd(costs: CostModel, compacted_tokens: int, cost: CostSettings) -> fl
 def _find_cold_line(
     model: str, lifetime: Lifetime, compacted_tokens: int, cost: CostSettings
 ) -> int:
-    """Find the size from which compacting pays once the cache has expired; 0 without a price.
+    """Find the size from which compacting pays after the cache expires, or 0 without a price.
 
-    The whole prompt is written again then. What a digest removes saves that write, and the reads of
-    the calls until the next pause.
+    After expiry the whole prompt is written again. A digest saves that write for the content it
+    removes, and the reads until the next pause.
     """
     listed = prices(model)
     if listed is None:
@@ -116,7 +116,7 @@ def window_at_cost(
 ) -> Window:
     """Return a model's window, with the cheapest compaction threshold if `auto_line` is `cost`.
 
-    The threshold depends on what compactions keep: the frame, and `kept_tokens` of messages.
+    The threshold depends on the frame and on `kept_tokens` of messages, which compactions keep.
     """
     frame = frame or Framed()
     frame_tokens = _frame_tokens(model, frame.measure)
@@ -141,7 +141,7 @@ def _find_window(
     frame_tokens: int,
     kept_tokens: int,
 ) -> Window:
-    """Find the window. The threshold always leaves space above what a compaction keeps."""
+    """Find the window. Its threshold always leaves space above the kept content."""
     window = window_for(model, settings)
     if settings.auto_line != COST:
         least = kept_tokens + int(WORK_SHARE * window.auto_tokens)
@@ -199,12 +199,12 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
     @property
     def margin_tokens(self) -> int:
-        """Uncertainty of `used_tokens`, which holds in 19 of 20 cases. Slow to compute."""
+        """Uncertainty of `used_tokens`, which holds in 19 of 20 cases. It is slow to compute."""
         return self.margin()
 
     @property
     def is_blocked(self) -> bool:
-        """True if nothing may be sent before space is freed."""
+        """Whether space must be freed before anything may be sent."""
         used, most = self.used_tokens, self.window.blocking_tokens
         # The rough bound is checked first, because computing the margin is slow.
         return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
@@ -230,9 +230,9 @@ class Weight:
     tokens: int
     advice: str
     is_fixed: bool = True
-    """No compaction removes it."""
+    """Whether no compaction removes this part."""
     id: str = ""
-    """The id of a tool call whose result this is, if it is shown."""
+    """The id of the tool call whose result this part is, if the result is shown."""
 
     def __str__(self) -> str:
         where = " in every request" if self.kind in ("tools", "system", "instructions") else ""
@@ -240,7 +240,7 @@ class Weight:
 
 
 def weigh_parts(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
-    """List what fills the window, heaviest first."""
+    """List the parts that fill the window, heaviest first."""
 
     def make(part: _Part, *, is_fixed: bool = True) -> Weight:
         kind, name, measure, advice, id = part
@@ -256,7 +256,7 @@ def weigh_parts(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
 
 
 def floor(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
-    """List what no compaction removes, heaviest first."""
+    """List the parts that no compaction removes, heaviest first."""
     return [part for part in weigh_parts(view, weigh) if part.is_fixed]
 
 
@@ -310,7 +310,7 @@ def _name_call(view: View, result: Result) -> str:
 
 
 def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
-    """Explain why compacting does not help. The shortest summary leaves `least_tokens`."""
+    """Explain why compacting does not help. `least_tokens` remain with the shortest summary."""
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:
         why = f"compacting cannot help: every request contains about {total:,} tokens and the window's limit is {line_tokens:,}"

@@ -24,7 +24,7 @@ def replace_tools(frame: Framed, tools: tuple[JsonObject, ...]) -> Framed:
 
 
 def weigh_frame(frame: Framed) -> Framed:
-    """Measure what a frame adds to every request. Return it as an unwritten entry."""
+    """Measure the tokens that a frame adds to every request. Return it as an unwritten entry."""
     prompt = measure_text("\n".join(section.text for section in frame.sections))
     texts = prompt + measure_text(frame.instructions)
     listed = (tool for tool in frame.tools if not is_deferred(tool))

@@ -29,7 +29,7 @@ class CachedPrefix(Struct, frozen=True, kw_only=True):
     message: JsonObject
 
     def is_in(self, messages: Sequence[JsonObject], unmoved: int) -> bool:
-        """Return whether these messages, `unmoved` of them unchanged, begin with this prefix."""
+        """Return whether these messages, `unmoved` of them unchanged, begin with the prefix."""
         at, block = self.place
         if at >= len(messages) or at > unmoved:
             return False

@@ -37,7 +37,7 @@ SHORT: JsonObject = {"type": "ephemeral"}  # a breakpoint of five minutes
 
 class Caching(Struct, frozen=True, kw_only=True):
     places: tuple[MarkerPlace, ...] = ()
-    tail: MarkerPlace | None = None  # later breakpoints last five minutes, as nobody reads them
+    tail: MarkerPlace | None = None  # later breakpoints last 5 minutes, as no other call reads them
     key: str = ""  # routes calls with a shared prefix to the same server, if supported
     previous_id: str = ""  # the previous answer's id, for the provider's cache diagnosis
 

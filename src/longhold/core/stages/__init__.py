@@ -1,5 +1,5 @@
 """The stages that run between a message and its model request.
 
-A stage is an async callable that takes the engine. A pure `plan_…` function decides from the view,
-and a log entry carries the decision out.
+A stage is an async callable that takes the engine. A pure `plan_…` function makes a decision from
+the view, and a log entry records it.
 """

@@ -1,8 +1,8 @@
-"""Collapse: replace each span of finished work with one line, reversibly, to free space.
+"""Collapse: replace each span of finished work with one line to free space. Undo is possible.
 
-At 90% of the window, runs of tool calls are replaced with counts, several at a time, because each
-change rewrites the cache. At 95%, a fork writes a line for the work between two user messages. A
-span that the user reopened stays open until the window is full.
+At 90 % of the window, runs of tool calls are replaced with counts. Several runs are replaced
+together, because each change rewrites the cache. At 95 %, a fork writes one line for the work
+between two user messages. A span that the user reopened stays open until the window is full.
 """
 
 import re
@@ -28,19 +28,19 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, ModelError, NotInHistory
 
 WHAT = "collapse"
-NAMED_FILES = 4  # number of files named in a line, enough to recognise a span
+NAMED_FILES = 4  # number of files named in a line
 NAMED_TOOLS = 5
 TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
-LEAST_TOKENS = 1_000  # Shorter spans are not collapsed. A line costs about a tenth of this.
+LEAST_TOKENS = 1_000  # Shorter spans are not collapsed. A line takes about a tenth of this.
 LINE_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Finished work, without the newest turn, pinned messages, reminders and summaries."""
+    """Finished work without the newest turn, pinned messages, reminders and summaries."""
 
     items: tuple[Item, ...]
     last: int
@@ -96,7 +96,7 @@ def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
 
 
 def _last(view: View, item: Item) -> int:
-    """Return the last message that an item covers. For a collapsed line, its log entry has it."""
+    """Return the last message that an item covers. A collapsed line's log entry names it."""
     if isinstance(item, Round):
         return max([item.id, *(result.id for result in item.results)])
     line = next(entry for entry in reversed(view.history) if entry.n == item.id)
@@ -161,7 +161,7 @@ class CollapseLimits:
 
 
 def drain(engine: Engine) -> bool:
-    """Collapse every run, ignoring thresholds and vetoes. Return True if that freed anything."""
+    """Collapse every run, ignoring thresholds and vetoes. Return whether that freed space."""
     if not engine.settings.collapse.on:
         return False
     limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
@@ -177,7 +177,7 @@ def commit_counted(engine: Engine, limits: CollapseLimits | None = None) -> bool
 
 
 def open_span(engine: Engine, n: int) -> str:
-    """Undo a collapsed line so that its messages are shown again. Return a line for the user."""
+    """Undo a collapsed line, so that its messages are shown again. Return a line for the user."""
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
     if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
         raise NotInHistory(f"#{n} is not a collapsed line of the current view")
@@ -192,7 +192,7 @@ def open_span(engine: Engine, n: int) -> str:
 def _plan_collapse(
     view: View, spans: Iterable[Span], limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> list[Span]:
-    """Choose the oldest spans that free enough together. The user's undo is a veto."""
+    """Choose the oldest spans that together free enough, except those the user reopened."""
     plan, freed = list[Span](), 0.0
     line_tokens = weight(measure_content("word " * (LINE_CHARS // 5)))
     vetoes = view.in_force.vetoes if limits.respects_undo else frozenset[int | str]()
@@ -267,7 +267,7 @@ def read_lines(text: str, count: int) -> dict[int, str]:
 
 
 def _has_failed(history: Sequence[AnyEntry]) -> bool:
-    """True if collapsing failed since the user's last message. One attempt per turn is enough."""
+    """Whether collapsing failed since the user's last message. It is tried once per turn."""
     for entry in reversed(history):
         if isinstance(entry, Failed | Withheld) and entry.what == WHAT:
             return True

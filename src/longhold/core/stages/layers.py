@@ -27,7 +27,7 @@ class Collapsing(Part):
         return {"can_write": self.ask is not None}
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
-        # Imported here because it is off by default.
+        # This is imported here because it is off by default.
         from longhold.core.stages.collapse import commit_counted, write_lines
 
         if decision.step == "collapse":
@@ -51,7 +51,7 @@ class Layers:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages before each call. Each part makes a later, more expensive part less likely."""
+        """The stages before each call. Each makes a later, more expensive stage less likely."""
         return (*((self.recall,) if self.recall else ()), *self.plugins, self.free_space)
 
     @property
@@ -87,12 +87,12 @@ def build_layers(
     edits_notes: bool = False,
     use: str = "",
 ) -> Layers:
-    """Build a session's layers. The engine already passes results to `spill`.
+    """Build a session's layers. The engine must already pass results to `spill`.
 
     Without `ask`, no model is called. `on_cleared` receives each path whose text the model no
     longer sees. `recall` and `learn` are the memory jobs. Only the main agent (`is_main`) edits the
-    provider's cache. `edits_notes` lets a fork write the notes with the session's own tools.
-    `use` names plug-ins (`plugins.use`).
+    provider's cache. `edits_notes` lets a fork write the notes with the session's own tools. `use`
+    names plug-ins (`plugins.use`).
     """
     clear = Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main)
     notes = Notes(ask=ask, can_edit=edits_notes, background=background)

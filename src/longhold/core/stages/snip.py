@@ -47,7 +47,7 @@ class Snip(Part):
 
 
 def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | None:
-    """Choose the marked messages that may be removed now. An undo overrides a tool's marks."""
+    """Choose the marked messages to remove now. A user's undo overrides a tool's marks."""
     end = newest_turn(view)
     chosen = {
         n: mark
@@ -87,7 +87,7 @@ def drop(
 
 
 def keep(engine: Engine, numbers: Iterable[int]) -> None:
-    """Unmark messages. To restore a message that was already removed, undo the removal."""
+    """Unmark messages. A message that was already removed returns only by undoing the removal."""
     engine.record(Dropped(targets=tuple(dict.fromkeys(numbers)), on=False))
 
 

@@ -1,7 +1,7 @@
-"""Carry out the plans of `decide` before a call. No step is repeated, so a preparation always ends.
+"""Carry out the plans of `decide` before a call. No step is repeated, so this always ends.
 
 Some models bind thinking to its exact prefix. Changing the prefix drops all later thinking, which a
-running tool loop still needs. So the change waits, but not beyond a certain size.
+running tool loop still needs. The change therefore waits, but only up to a certain size.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ from longhold.core.view.items import Round
 
 
 class Part:
-    """A layer. As a stage it runs alone; in `Layers` it runs with the others."""
+    """A layer. As a stage it runs alone, and in `Layers` it runs with the others."""
 
     steps: ClassVar[tuple[Step, ...]] = ()
 
@@ -38,7 +38,7 @@ class Part:
         """Read new log entries before a preparation."""
 
     def facts(self, engine: Engine) -> dict[str, Any]:
-        """Return fields of the situation, without visible side effects."""
+        """Return this layer's fields of the situation, without visible side effects."""
         return {}
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
@@ -60,12 +60,12 @@ def look(engine: Engine, parts: Iterable[Part], taken: Iterable[Step] = ()) -> S
 
 
 def foresee(engine: Engine, parts: Sequence[Part]) -> SpaceDecision:
-    """Return the decision for the current state, without carrying it out."""
+    """Return the decision for the current state without carrying it out."""
     return decide(look(engine, parts), [step for part in parts for step in part.steps])
 
 
 async def free_space(engine: Engine, parts: Sequence[Part]) -> None:
-    """Carry out the decisions before a call. A failed step is recorded, and the next is tried."""
+    """Carry out the decisions before a call. If a step fails, record that and try the next."""
     for part in parts:
         part.observe(engine)
     owners = {step: part for part in parts for step in part.steps}
@@ -93,22 +93,22 @@ def _decide(engine: Engine, situation: Situation, steps: Sequence[Step]) -> Spac
         return decide(situation, steps)
     except STOPS:
         raise
-    except Exception as error:  # noqa: BLE001 - no bug of one layer may end a session
+    except Exception as error:  # noqa: BLE001 - a bug in one layer must not end a session
         said = f"{type(error).__name__}: {error}"
         engine.record(Failed(what=f"deciding on {steps[0]}", error=said))
         return None
 
 
-THOUGHTFUL_ROUNDS = 64  # searched for thinking; older thinking does not matter
+THOUGHTFUL_ROUNDS = 64  # number of rounds searched for thinking
 
 
 def drops_thinking(engine: Engine) -> bool:
-    """True if changing an earlier message drops the thinking after it."""
+    """Return whether changing an earlier message would drop the thinking after it."""
     return capabilities(engine.model).binds_thinking
 
 
 def is_bound(engine: Engine) -> bool:
-    """True if a running tool loop has thinking that a change would drop."""
+    """Return whether a running tool loop has thinking that a change would drop."""
     return drops_thinking(engine) and _is_thinking_in_loop(engine.view)
 
 

@@ -27,7 +27,7 @@ class Described:
 
     @property
     def is_clearable(self) -> bool:
-        """True if the output can be fetched again or only confirms an action."""
+        """Whether the output can be fetched again or only confirms an action."""
         if self.clearable is not None:
             return self.clearable
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE

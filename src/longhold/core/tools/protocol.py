@@ -109,7 +109,7 @@ def make_tool(
 
 
 def prompt(name: str) -> str:
-    # Imported here because it is slow, and a program's own tools do not need it.
+    # This is imported here because it is slow, and a program's own tools do not need it.
     from importlib.resources import files
 
     file = files("longhold.core.tools") / "prompts" / f"{name.lower()}.md"

@@ -40,7 +40,7 @@ class Redirect:
 
     @property
     def joins_streams(self) -> bool:
-        """True if the target is a stream.
+        """Whether the target is a stream.
 
         The target must be unquoted: after a bare `>&-`, bash reads a quoted text as a new word.
         """

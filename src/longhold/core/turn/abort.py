@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def run_unless_aborted(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
-    """Await `work`; return None if aborted first."""
+    """Await `work`, or return None if the user aborts first."""
     doing, aborted = asyncio.ensure_future(work), asyncio.create_task(abort.wait())
     try:
         await asyncio.wait({doing, aborted}, return_when=asyncio.FIRST_COMPLETED)
@@ -39,7 +39,7 @@ async def stop(task: "asyncio.Future[T]") -> None:
 async def stream_until_aborted(
     abort: asyncio.Event, events: AsyncGenerator[T, None]
 ) -> AsyncGenerator[T, None]:
-    """Pass events on until aborted. The generator is always closed."""
+    """Yield events until the user aborts. The generator is always closed."""
     aborted = asyncio.create_task(abort.wait())
     try:
         while True:

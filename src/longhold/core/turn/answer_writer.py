@@ -1,4 +1,4 @@
-"""Write answers to the log, up to each tool call before that tool may begin."""
+"""Write answers to the log. Each tool call is written before its tool may run."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -22,7 +22,7 @@ class AnswerWriter:
         self.numbers: list[int] = []
 
     def take(self, event: protocol.Event) -> ToolUse | None:
-        """Take one event; return the tool call it completes, which may begin now."""
+        """Take one event. Return the tool call that it completes, which may run now."""
         match event:
             case protocol.Started(response_id=id, model=model):
                 self._id, self._model = id, model

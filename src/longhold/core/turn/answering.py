@@ -10,15 +10,15 @@ from longhold.core.models.protocol import Model
 from longhold.core.turn.engine import Engine
 from longhold.core.view.window import COST, scale_tokens
 
-ASKING_TOKENS = 3_000  # of an overhead call's question and the last answer, not cached yet
-SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500  # typical output of summaries and notes, per 200K
+ASKING_TOKENS = 3_000  # uncached tokens of an overhead call: its question and the last answer
+SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500  # typical output of summaries, and of notes per 200K
 OTHER_CALLS = 2  # notes take two calls: one to edit and one to end
 SUGGESTION = "suggestion"
 SHORT = Usage(input_tokens=150, output_tokens=20)  # of a suggestion: one line on the prompt
 
 
 def own_refusal(engine: Engine, source: str) -> str:
-    """Return why a layer may not call the model now; '' if it may."""
+    """Return why a layer may not call the model now, or '' if it may."""
     own = engine.own.follow(engine.view.history)
     expected = _expect_usd(engine, own.layers.get(source), source)
     # A threshold chosen by cost already includes the price of each summary.
@@ -28,7 +28,7 @@ def own_refusal(engine: Engine, source: str) -> str:
 
 
 def _expect_usd(engine: Engine, done: Tally | None, source: str) -> float:
-    """Expect the average price of this session's calls of that kind, at first a typical price."""
+    """Estimate the price of a call from earlier calls of its kind, or use a typical price."""
     calls = 1 if source in (COMPACT, SUGGESTION) else OTHER_CALLS
     if done is not None and done.calls:
         return calls * done.usd / done.calls
@@ -47,7 +47,7 @@ class Models:
     def __init__(
         self, model: Model, fallback: Model | None = None, *, lent: Sequence[Model] = ()
     ) -> None:
-        """The owner of `lent` models closes them."""
+        """Models in `lent` belong to the caller, who closes them."""
         self._current = model
         self._fallback = fallback
         self._lent = lent

@@ -49,7 +49,7 @@ class JobProgress:
     files: dict[str, None] = field(default_factory=dict)  # the files it changed, in order
     spent: Tally = field(default_factory=Tally)
     steps: deque[str] = field(default_factory=lambda: deque(maxlen=STEPS_SHOWN))
-    """The last calls and words, a line each."""
+    """The last calls and words, one line each."""
 
     def see(self, event: object) -> None:
         match event:
@@ -96,7 +96,7 @@ class Job:
         return self._doing is not None and not self._doing.done()
 
     def begin(self, work: Work) -> None:
-        """Start a task, or hand it over. While busy, queue it in place of any queued task."""
+        """Start a task or hand it over. While busy, queue it in place of the queued task."""
         work = self.handed_over(self.name) or work
         if self.is_busy:
             self._next = work
@@ -104,12 +104,12 @@ class Job:
             self._doing = asyncio.create_task(self._work(work), name=self.name)
 
     async def wait(self, seconds: float) -> None:
-        """Wait at most this long for the current and queued tasks. They continue either way."""
+        """Wait at most this long for the current and queued tasks. They continue in any case."""
         if self._doing is not None and not self._doing.done():
             await asyncio.wait({self._doing}, timeout=seconds)
 
     def cancel(self, why: str = "") -> None:
-        """Cancel the current and queued task without waiting. `why` makes it a failure."""
+        """Cancel the current and queued tasks without waiting. With `why`, they count as failed."""
         self._next = None
         if self._doing is None or self._doing.done():
             return
@@ -178,7 +178,7 @@ QUEUED = tuple(_KINDS)
 
 
 def background_of(engine: Engine) -> Background:
-    """Make a session's background jobs. Failures become log entries; workers' jobs are queued."""
+    """Make a session's background jobs. Failures become log entries. Workers' jobs are queued."""
 
     def report(name: str, error: Exception) -> None:
         said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"

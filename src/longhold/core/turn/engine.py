@@ -62,22 +62,22 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
-"""Errors that a stage raises on purpose, because no later stage can help."""
+"""Errors that a stage raises on purpose, because later stages cannot help."""
 
 LOG = logging.getLogger("longhold")
 """Logs failures as warnings and view changes as information, with `session` and `entry`."""
 LOG.addHandler(logging.NullHandler())
 
 LEAST_OUTPUT_TOKENS = 1_000
-"""Shorter answers are useless. If this does not fit, the request counts as an overflow."""
+"""Shorter answers are useless. If not even this fits, the request counts as an overflow."""
 
 T = TypeVar("T")
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
-"""Looks at the engine's view and records its decisions."""
+"""A function that looks at the engine's view and records its decisions."""
 AfterTurn: TypeAlias = Callable[["Engine"], None]
-"""Runs after every whole answer. It may start background work and never raises."""
+"""A function that runs after every complete answer. It may start background work."""
 OnResult: TypeAlias = Callable[["Engine", Ran], tuple[Ran, Spilled | Failed | None]]
-"""Returns a new result as the log keeps it, and the decision to record after it."""
+"""Returns a new result in the form that the log keeps, and the decision to record after it."""
 
 
 class Engine:
@@ -95,9 +95,9 @@ class Engine:
         self.log = log
         self.settings = settings
         self.windows = dict(windows or {})
-        """Windows by model that model objects and servers declare. They override the table."""
+        """Windows declared by model objects and servers, by model. They override the table."""
         self.view: View = fold(log.entries)
-        log.entries.clear()  # the view's history holds them
+        log.entries.clear()  # the view's history has them now
         self.results = log.results
         self.limits_chars: dict[str, int | None] = {}
         """Result limits that tools declare. For other tools the name decides."""
@@ -132,14 +132,14 @@ class Engine:
         self.view.apply(written)
         if isinstance(written, Failed | Withheld | ViewChange):
             self._announce(written)
-        # Not for `Failed` itself, which would report its own failure endlessly.
+        # This excludes `Failed`, which would otherwise report its own failure endlessly.
         if len(self.view.damage) > misfits and not isinstance(entry, Failed):
             why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
             self.record(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
         return written
 
     def report(self, entry: AnyEntry) -> None:
-        """Record a report of background work; after the log is closed, leave it in the outbox."""
+        """Record a report of background work, or leave it in the outbox if the log is closed."""
         if self.log.is_open:
             self.record(entry)
         else:
@@ -163,10 +163,10 @@ class Engine:
         return self.record(Said(content=to_spoken(blocks), hidden=hidden))
 
     def take(self, entry: AnyEntry) -> AnyEntry:
-        """Take an entry of a round from the model or a tool; return it as recorded.
+        """Take an entry of a round from the model or a tool, and return it as recorded.
 
-        A tool use whose id is taken gets another id, and so does its result. A long result leaves a
-        file and a second entry.
+        If the id of a tool use is taken, the tool use and its result get another id. A long result
+        is stored in a file and adds a second entry.
         """
         if isinstance(entry, Replied):
             return self.record(with_own_ids(entry, self.view.called))
@@ -187,7 +187,7 @@ class Engine:
         return self.take(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
 
     def repair(self, reason: str = ENDED) -> list[str]:
-        """Answer the tool uses that were left open, without running any again."""
+        """Add results for tool uses that were left open, without running any tool again."""
         results = list(plan_repair(self.view, reason))
         for ran in results:
             self.record(ran)
@@ -195,12 +195,12 @@ class Engine:
 
     @property
     def shows_paths(self) -> bool:
-        """True if the model may see paths of session files: its tools must be able to read them."""
+        """Whether the model may see paths of session files, because its tools can read them."""
         configured = self.view.configured
         return self.log.has_file and (configured is None or configured.paths)
 
     def resume(self, *, repairs: bool = True) -> list[str]:
-        """Resume a session; return warnings about its log. Open tool uses count as interrupted."""
+        """Resume a session and return warnings about its log. Open tool uses are interrupted."""
         damaged = plan_report(self.log.damage, self.view.damage, self.view.history)
         if damaged is not None:
             self.record(damaged)
@@ -212,12 +212,12 @@ class Engine:
         return [damaged.error] if damaged is not None and not is_torn else []
 
     def is_answered(self) -> bool:
-        """True if the last message is the model's, so that there is nothing to send."""
+        """Return whether the last message is the model's, so that there is nothing to send."""
         last = self.view.items[-1] if self.view.items else None
         return last is None or (isinstance(last, Round) and not last.tool_uses())
 
     def ends_with_answer(self) -> bool:
-        """True if the last message is the model's, or the results of its calls."""
+        """Return whether the last message is the model's, or the results of its calls."""
         return bool(self.view.items) and isinstance(self.view.items[-1], Round)
 
     def has_news(self) -> bool:
@@ -230,11 +230,11 @@ class Engine:
 
     @property
     def makes_room(self) -> bool:
-        """True if a full window is compacted instead of ending the session."""
+        """Whether Longhold compacts a full window instead of ending the session."""
         return self.settings.compact.on and self.settings.window.auto
 
     def doubt_report(self) -> bool:
-        """If only the reported size fills the window, drop it and return True."""
+        """Drop the reported size and return True if only that size fills the window."""
         full, total = self.fullness(), self.view.total
         own = self._follower.estimate(self.view)
         size = own.size_tokens(total)
@@ -248,7 +248,7 @@ class Engine:
         return True
 
     async def retry_on_overflow(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run work that may overflow. Repeat it if only a wrong reported size caused that."""
+        """Run work that may overflow. Repeat it if a wrong reported size caused the overflow."""
         try:
             return await work()
         except ContextOverflow:
@@ -263,7 +263,7 @@ class Engine:
     def output_limit(self, able: Capabilities | None = None) -> int:
         """Return the output limit from the settings and the model's capabilities (`able`).
 
-        Without `able`, a program's choice comes first, and an unknown model is bounded by its window.
+        Without `able`, the program's limit comes first, and an unknown model's window is a limit.
         """
         configured, settings = self.view.configured, self.settings
         if able is None and configured is not None and configured.max_tokens:
@@ -275,7 +275,7 @@ class Engine:
         return max(1, min(limit, self.fullness().window.reserve_tokens))
 
     def fit_output(self, wanted_tokens: int) -> int:
-        """Return the output limit to request: with the prompt, at most the window."""
+        """Return the output limit to request, so that the prompt and the output fit the window."""
         full = self.fullness()
         limit = full.window.limit_tokens
         left = limit - full.used_tokens
@@ -296,7 +296,7 @@ class Engine:
         self._follower.use_window(settings.window)
 
     def learn_window(self, model: str, tokens: int) -> None:
-        """Record a model's declared window; 0 means the window in the table."""
+        """Record a model's declared window. 0 restores the window in the table."""
         is_chosen = self.settings.window.limit_tokens != self.windows.get(self.model, 0)
         self.windows[model] = tokens
         if model == self.model and not is_chosen:
@@ -304,7 +304,7 @@ class Engine:
             self.reconfigure(replace(self.settings, window=window))
 
     def settings_for(self, model: str) -> Settings:
-        """Return the settings with another model's window, unless the user chose the window."""
+        """Return the settings for another model, with its window unless the user chose one."""
         window, known = self.settings.window, self.windows
         if window.limit_tokens != known.get(self.model, 0):
             return self.settings
@@ -341,13 +341,13 @@ class Engine:
         self.record(
             self.monitor.track_request(request, self.view.history, source=source, names=names)
         )
-        # Recorded before sending: after a crash, the log must give the prefix that the provider has
-        # cached.
+        # The request is recorded before sending, because after a crash the log must reproduce the
+        # prefix in the provider's cache.
         await self.log.wait_for_commit()
         return request
 
     def _announce_images(self) -> None:
-        """Record that the request leaves out older images, because that changes its prefix."""
+        """Record that the request omits older images, because this changes its prefix."""
         view, limit = self.view, capabilities(self.model).image_limit
         if not self._hidden and view.total.media_tokens <= limit * IMAGE_TOKENS:
             return  # without counting
@@ -369,7 +369,7 @@ class Engine:
             await stage(self)
         except STOPS:
             raise
-        except Exception as error:  # noqa: BLE001 - no bug of one layer may end a session
+        except Exception as error:  # noqa: BLE001 - a bug in one layer must not end a session
             said = f"{type(error).__name__}: {error}"
             self.record(Failed(what=f"stage {_name_of(stage)}", error=said))
 
@@ -400,7 +400,7 @@ class Engine:
     def find_live_end(self) -> int:
         """Return the order of the first item that is not in the last answered call's cache, or 0.
 
-        This considers changed bytes, not expiry.
+        Only changed bytes count. Expiry is ignored.
         """
         messages, unmoved = self._messages()
         self._markers.cached_in(messages, unmoved)  # records the changes so far
@@ -428,8 +428,8 @@ class Engine:
             frame=self.frame,
             messages=tuple(messages),
             model=self.model,
-            # The same as in the last request: another limit can change how much a model may think,
-            # and with it the prefix.
+            # The limit is the same as in the last request. Another limit can change the thinking
+            # budget, and with it the prefix.
             max_output_tokens=self._max_output_tokens or self.output_limit(),
             cached_to=self._markers.cached_in(messages, unmoved),
             before=self.monitor.last(self._asked_as),
@@ -439,7 +439,7 @@ class Engine:
         )
 
     def record_reply(self, reply: Reply, after_turn: Iterable[AfterTurn] = ()) -> AnyEntry:
-        """Record a whole answer and finish the turn. The same answer is recorded only once."""
+        """Record a complete answer and finish the turn. Recording an answer twice has no effect."""
         last = self.view.items[-1] if self.view.items else None
         is_named = isinstance(last, Round) and reply.response_id == last.response_id != ""
         if last is not None and is_named and not self.view.has_asked_since(last):
@@ -451,7 +451,7 @@ class Engine:
     def finish_turn(
         self, after_turn: Iterable[AfterTurn] = (), diagnostics: JsonObject | None = None
     ) -> None:
-        """Observe the usage, make the turn durable, and begin background work."""
+        """Process the usage, make the turn durable, and start background work."""
         self.observe_usage(diagnostics)
         self.log.sync_soon()
         self.take_reports()
@@ -481,7 +481,7 @@ class Engine:
             self.log.close()
 
     def _was_simulated(self) -> bool:
-        """True if the simulator answered. Its counts do not describe the real model."""
+        """Return whether the simulator answered. Its counts do not describe the real model."""
         switches = (entry for entry in self.view.history if isinstance(entry, Switched))
         return any(is_simulated(entry.model) for entry in switches)
 

@@ -1,7 +1,7 @@
-"""The agent's loop: rounds until the work is done, as one stream of events.
+"""The agent's loop, which plays rounds until the work is done and yields all events.
 
-Each pass builds a request, plays a round, and then continues or stops for a stated reason.
-A recoverable error is reported only if recovery fails. Every way to continue has a limit, so no
+Each pass builds a request, plays a round, and then continues or stops for a stated reason. A
+recoverable error is reported only if recovery fails. Every way to continue has a limit, so no
 sequence of answers keeps the loop running forever.
 """
 
@@ -86,7 +86,7 @@ StopHook: TypeAlias = Callable[[str, bool], Awaitable["StopVerdict"]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopVerdict:
-    """The decision of the stop hooks: continue for these reasons, or stop in any case."""
+    """The decision of the stop hooks: continue for the given reasons, or stop in any case."""
 
     blocks: tuple[str, ...] = ()
     prevents: str = ""
@@ -210,7 +210,7 @@ class Loop:
         async with aclosing(stream_until_aborted(self.abort, rounds)) as events:
             async for event in events:
                 match event:
-                    case Finished(reply=reply):  # its tools may still be running, and may fork
+                    case Finished(reply=reply):  # the answer's tools may still run, and may fork
                         self._pay(reply)
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
@@ -283,7 +283,7 @@ class Loop:
         return replace(state, recoveries=state.recoveries + 1), Continued(reason="output_resumed")
 
     def _cut_off(self, state: LoopState, played: Played) -> Step:
-        """Ask again with a higher limit, then let the model continue, then give up."""
+        """Ask again with a higher limit, then let the model continue, and finally give up."""
         able = self.models.current().capabilities
         most = self.engine.fit_output(min(ESCALATED_OUTPUT_TOKENS, able.max_output_tokens))
         if state.max_output_tokens < most:

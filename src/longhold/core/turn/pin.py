@@ -1,4 +1,4 @@
-"""Pin messages, so that they survive every compaction word for word, if necessary as a copy."""
+"""Pin messages, so that every compaction keeps them word for word, if necessary as a copy."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ WHY = "the user asked for it"
 
 
 def pin(engine: Engine, numbers: Sequence[int]) -> None:
-    """Pin messages. If one of them is not in the log, pin none."""
+    """Pin messages. If any of them is not in the log, pin none."""
     gone = [n for n in numbers if engine.view.item_of(n) is None]
     made = [_copy(engine, n) for n in gone if not _copies(engine.view, [n])]
     engine.record(Pinned(targets=tuple(numbers), why=WHY))

@@ -20,7 +20,7 @@ INTERRUPTED = (
     "or part of it; check that before calling it again."
 )
 _INTERRUPTED_BEFORE = f"The tool was interrupted: {ENDED} while it ran. It was not run again."
-"""Used in logs of 0.1.0."""
+"""Logs of version 0.1.0 contain this text."""
 _REPAIR = re.compile(
     "|".join(
         re.escape(text).replace(re.escape(ENDED), ".+")

@@ -1,6 +1,6 @@
-"""One round: a call of the model and the tools it asks for.
+"""One round: a model call and the tool calls in its answer.
 
-A tool starts as soon as its call is complete and written. Read-only tools run in parallel. Other
+A tool starts as soon as its call is complete and in the log. Read-only tools run in parallel. Other
 tools run alone, in the order of the calls. The gate decides which tools may run.
 """
 
@@ -37,7 +37,7 @@ _RUNNING: ContextVar[str] = ContextVar("tool_use_id", default="")
 
 
 def running_call() -> str:
-    """Return the id of the call that the current tool runs for; '' outside a tool."""
+    """Return the id of the call for which the current tool runs, or '' outside a tool."""
     return _RUNNING.get()
 
 
@@ -110,9 +110,9 @@ async def run_round(
     record: RecordEntry,
     wait_for_commit: Callable[[], Awaitable[None]] = _skip_wait,
 ) -> AsyncGenerator[RoundEvent, None]:
-    """Take an answer as it arrives, run its tools, and end with `Played`.
+    """Read an answer as it arrives, run its tools, and end with `Played`.
 
-    A tool runs only after `wait_for_commit` returned. A model error after a tool call ends the
+    A tool runs only after `wait_for_commit` has returned. A model error after a tool call ends the
     round instead of being raised.
     """
     written = AnswerWriter(record)
@@ -149,7 +149,7 @@ async def run_round(
 
 
 def failed_calls(last: Round | None) -> bytes:
-    """Return a hash of a round's calls and results; b'' unless all of them failed."""
+    """Return a hash of a round's calls and results, or b'' unless all of them failed."""
     if last is None or not last.results or not all(result.is_error for result in last.results):
         return b""
     calls = [(use.name, use.input) for use in last.tool_uses()]
@@ -183,7 +183,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Runner:
-    """Runs tool calls in order: safe ones together, others alone. Every call gets one result."""
+    """Runs tool calls in order, read-only ones in parallel. Every call gets one result."""
 
     toolbox: Toolbox
     record: RecordEntry
@@ -194,7 +194,7 @@ class _Runner:
     _waiting: "deque[_Job]" = field(default_factory=deque)
     _running: "list[_Job]" = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _not_run: str = ""  # Why the remaining calls of this answer are skipped; empty if they are not.
+    _not_run: str = ""  # why the remaining calls of this answer are skipped, or ""
     _failure: StoreError | None = None
     """A result could not be written, so the round cannot continue."""
 
@@ -242,7 +242,7 @@ class _Runner:
             job.start(self._outcome(job)).add_done_callback(functools.partial(self._end, job))
 
     def _end(self, job: _Job, task: "asyncio.Task[Outcome]") -> None:
-        """Take a call's result, also if its task was cancelled before it began."""
+        """Take a call's result, even if its task was cancelled before it began."""
         self._running.remove(job)
         error = None if task.cancelled() else task.exception()
         if task.cancelled():
@@ -273,7 +273,7 @@ class _Runner:
         self.events.append(ToolBegan(use=use))
         self._changed.set()
         began = time.monotonic()
-        _RUNNING.set(use.id)  # in this call's own task
+        _RUNNING.set(use.id)  # applies only to this call's task
         outcome = await tool.run(verdict.input, self.toolbox.tool_context)
         ran = structs.replace(use, input=verdict.input)
         return await self.toolbox.after(ran, outcome, time.monotonic() - began)

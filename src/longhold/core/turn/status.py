@@ -28,12 +28,12 @@ class Status:
     limit_tokens: int = 0
     percent_left: int = 0
     level: str = "ok"
-    cache_seconds: float | None = None  # until the provider drops the prompt; 0 if it is not cached
+    cache_seconds: float | None = None  # seconds until the provider drops the prompt, or 0
     usd: float = 0.0
     own_usd: float = 0.0  # the overhead part of `usd`
     own_share: float = 0.0
     avoidable_usd: float = 0.0  # the part of `usd` that was lost to cache misses
-    rewrite_usd: float = 0.0  # cost of writing the prompt in the next call, if the cache is cold
+    rewrite_usd: float = 0.0  # cost of writing the prompt in the next call if the cache is cold
     jobs: int = 0
     is_simulated: bool = False
 
@@ -45,7 +45,7 @@ class Status:
         return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"
 
     def line(self, columns: int | None = None, *, until: float | None = None) -> str:
-        """Render the line. A client that does not redraw passes `until`, the cache's expiry."""
+        """Render the line. A client that does not redraw it passes `until`, the cache's expiry."""
         parts = [
             *self.context_parts(columns or 0),
             *self.cache_parts(until),
@@ -130,7 +130,7 @@ def make_status(
 
 
 def cache_seconds(view: "View", lifetime: str, now: float) -> float:
-    """Return how long the provider still keeps the last prompt, counted from its request."""
+    """Return how long the provider will keep the last prompt, counted from its request."""
     from longhold.core.log.entries import Compacted, Replied
     from longhold.core.request.lifetime import lifetime_seconds
 

@@ -1,7 +1,7 @@
 """Report a session's log entries to OpenTelemetry after each answer, if that is switched on.
 
-A call is a span from `Asked` to the end of its answer, a tool run from `Began` to `Ran`. An error is
-logged and ends telemetry for the session. Names follow the GenAI conventions where they exist.
+Spans are calls (from `Asked` to the end of the answer) and tool runs. An error is logged and ends
+telemetry for the session. Names follow the GenAI conventions where they exist.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ from longhold.errors import StoreError
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 Attributes: TypeAlias = Mapping[str, Value]
-Shown: TypeAlias = Callable[[str], str]  # the reportable part of a text, or ''
+Shown: TypeAlias = Callable[[str], str]  # returns the reportable part of a text, or ''
 
 CONTENT_CHARS = 4_000  # backends cut or refuse longer attributes
 EVENTS: dict[type, tuple[str, str]] = {
@@ -46,7 +46,7 @@ EVENTS: dict[type, tuple[str, str]] = {
     log.Failed: ("failure", "what"),
     log.Withheld: ("refusal", "what"),
 }
-"""By entry: the event's name, and its attributes with their fields. A tuple gives its length."""
+"""For each entry, the event's name, and its attributes with their fields. Tuples are counted."""
 
 
 class CallSpan(NamedTuple):
@@ -126,7 +126,7 @@ class Signals:
         yield from self._call(asked.source, model, usage, (asked.at, end), more, error)
 
     def _message(self, said: str, finish_reason: str) -> str:
-        """Return the answer as the conventions' list of messages; '' if it must not be reported."""
+        """Return the answer in the conventions' message format, or '' if it is private."""
         shown = self.shown(said)
         parts = [{"type": "text", "content": shown}]
         message = {"role": "assistant", "parts": parts, "finish_reason": finish_reason}
@@ -150,7 +150,7 @@ class Signals:
         more: Attributes,
         error: str,
     ) -> Iterator[Signal]:
-        start, end = times[0], max(times)  # a clock may have been set back
+        start, end = times[0], max(times)  # the clock may have been set back
         family = capabilities(model).family
         name = {
             "gen_ai.operation.name": "chat",
@@ -159,7 +159,7 @@ class Signals:
             "longhold.source": source,
         }
         tokens = {
-            "gen_ai.usage.input_tokens": usage.prompt_tokens,  # cache reads and writes included
+            "gen_ai.usage.input_tokens": usage.prompt_tokens,  # includes cache reads and writes
             "gen_ai.usage.output_tokens": usage.output_tokens,
             "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
             "gen_ai.usage.cache_write.input_tokens": usage.cache_write_tokens,
@@ -229,7 +229,7 @@ class Signals:
         yield from _counts(entry, attributes)
 
     def _complete(self, attributes: Attributes) -> Attributes:
-        """Add the conversation. As the conventions require, a compaction is just true."""
+        """Add the conversation. The conventions require `true` as the value for a compaction."""
         told = {"gen_ai.conversation.id": self.session, **attributes}
         if self.is_compacted:
             told["gen_ai.conversation.compacted"] = True
@@ -259,7 +259,7 @@ def _counts(entry: log.AnyEntry, given: Attributes) -> Iterator[Count]:
 
 
 class Telemetry:
-    """Follows a session from its current end. Called after each answer and at the end."""
+    """Follows a session from its current end. It is called after each answer and at the end."""
 
     def __init__(self, engine: Engine) -> None:
         settings = engine.settings.telemetry
@@ -300,7 +300,7 @@ HISTOGRAMS = {
     "gen_ai.client.token.usage": ("{token}", tuple(4.0**power for power in range(14))),
     "gen_ai.client.operation.duration": ("s", tuple(0.01 * 2.0**power for power in range(14))),
 }
-"""Unit and buckets, which the conventions define."""
+"""The unit and buckets of each histogram, as the conventions define them."""
 COUNTERS = {
     "longhold.cost": "USD",
     "longhold.changes": "{change}",
@@ -309,12 +309,12 @@ COUNTERS = {
     "longhold.failures": "{failure}",
     "longhold.refusals": "{refusal}",
 }
-"""Units."""
+"""The unit of each counter."""
 
 
 def connect() -> Callable[[Signal], None]:
     """Return a function that sends signals to this process's OpenTelemetry providers, if any."""
-    # Imported here because telemetry is off by default.
+    # These are imported here because telemetry is off by default.
     from importlib.metadata import version
 
     from opentelemetry import _logs, metrics, trace

@@ -1,4 +1,4 @@
-"""Undo and redo changes of the view. Both are entries, and the change stays in the log."""
+"""Undo and redo changes of the view. Both add entries, and the change stays in the log."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from longhold.core.view.in_force import find_in_force
 from longhold.errors import NotInHistory
 
 UNDOABLE = (log.Cleared, log.Collapsed, log.Compacted, log.Snipped)
-"""Undo reverts the newest of these by default. Any other change must be named."""
+"""By default, undo reverts the newest of these changes. Any other change must be named."""
 
 
 def undo(engine: Engine, n: int = 0) -> str:
-    """Undo a change, by default the newest that removed history from the view. Describe it."""
+    """Undo a change and describe it. The default is the newest that removed history."""
     dead = engine.view.in_force.dead
     found = _find(engine, n) if n else _find_newest(engine, lambda n: n not in dead)
     if found is None:
@@ -48,12 +48,12 @@ def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> log.ViewCh
 
 
 def _is_elsewhere(entry: log.ViewChange) -> bool:
-    """True for a change that the provider made or requires, which an entry cannot undo."""
+    """Return whether the provider made or requires this change, so that no entry can undo it."""
     return isinstance(entry, log.Cleared) and entry.how in ("server", "limit")
 
 
 def _list_undone(engine: Engine) -> set[int]:
-    """Return the changes that were undone directly, not because they depend on another."""
+    """Return the changes that were undone themselves, not through a change they depend on."""
     undone: set[int] = set()
     for entry in engine.view.history:
         match entry:

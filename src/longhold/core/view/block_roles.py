@@ -1,4 +1,4 @@
-"""Which blocks are allowed on the user's side and on the model's side. Others become text."""
+"""The blocks that user messages and answers may contain. Other blocks become text."""
 
 from collections.abc import Collection, Iterable
 
@@ -49,7 +49,7 @@ def _write_out(block: Block) -> Text:
     return Text(text=msgspec.json.encode(block_to_wire(block)).decode())
 
 
-MOST_CHARS = 128  # provider ids have up to 64; a longer id costs tokens in every request
+MOST_CHARS = 128  # provider ids have up to 64, and a longer id costs tokens in every request
 
 
 def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:

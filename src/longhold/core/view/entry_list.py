@@ -1,4 +1,4 @@
-"""The entries of a view. Recent ones are objects, older ones, rarely needed, are compressed."""
+"""The entries of a view. Recent entries are objects, and older entries are compressed."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,8 +8,8 @@ import msgspec
 
 from longhold.core.log.entries import AnyEntry
 
-BLOCK = 256  # entries per block: enough to compress well, and decoded in a few milliseconds
-RECENT = 2_048  # entries kept as objects, more than an ordinary window shows
+BLOCK = 256  # compresses well, and is decoded in a few milliseconds
+RECENT = 2_048  # number of entries kept as objects, more than an ordinary window shows
 LEVEL = 6  # takes a few milliseconds every thirty turns and saves a quarter of memory
 
 Block: TypeAlias = bytes | tuple[AnyEntry, ...]  # compressed, or whole if not encodable
@@ -24,7 +24,7 @@ class _Parts(NamedTuple):
 
 
 class EntryList(Sequence[AnyEntry]):
-    """A sequence of entries. One thread may append, any may read."""
+    """A sequence of entries. One thread may append, and any thread may read."""
 
     def __init__(self, entries: Iterable[AnyEntry] = (), packed: tuple[Block, ...] = ()) -> None:
         self._parts = _Parts(packed, list(entries))

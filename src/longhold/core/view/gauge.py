@@ -1,4 +1,4 @@
-"""Keep a view's gauge up to date, and calibrate it from answers, per model and store."""
+"""Update a view's gauge, and calibrate it from answers, per model and store."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -16,10 +16,10 @@ from longhold.core.view.items import Round
 from longhold.core.view.tokens import Calibration, Gauge, ReportedSize
 from longhold.core.view.window import scale_tokens, window_for
 
-LESSONS = 1_000  # answers to learn from; the weights settle long before, at 0.1 ms each
-BELIEVED_RATIO = 3.0  # a report that is further off is wrong: tokenizers differ by 2.5 at most
+LESSONS = 1_000  # answers to learn from, at 0.1 ms each; the weights settle long before
+BELIEVED_RATIO = 3.0  # a report that is further off is wrong, as tokenizers differ by 2.5 at most
 BELIEVED_TOKENS = 20_000  # more tolerance, because providers add prompts for tools and safety
-CONFIRMED_SHARE = 0.2  # largest deviation of a report's growth that confirms the one before
+CONFIRMED_SHARE = 0.2  # largest deviation in growth that confirms the previous report
 
 
 class ViewSize:
@@ -47,7 +47,7 @@ class Follower:
         self._window = window or WindowSettings()
         self.calibrations: dict[str, Calibration] = {}
         self._reported: ReportedSize | None = None
-        self._before: Gauge | None = None  # before the last answer, to compare its parts with
+        self._before: Gauge | None = None  # the gauge before the last answer, for comparison
         self._gauge: Gauge | None = None
         self._recalled: dict[str, Calibration] = {}
 
@@ -108,7 +108,7 @@ class Follower:
         )
 
     def _is_believed(self, reported: ReportedSize, calibration: Calibration) -> bool:
-        """True if the view has media, whose size is unknown, or if the previous report agrees."""
+        """Return whether the view has media of unknown size, or the previous report agrees."""
         before = self._earlier
         if reported.then.media_tokens:
             return True
@@ -122,7 +122,7 @@ class Follower:
     def _bound_reported(
         self, tokens: int, measure: Measure, calibration: Calibration, believed: bool = False
     ) -> int:
-        """Limit a reported size by the estimate, a believed size only by the window."""
+        """Limit a reported size by the estimate. Limit a believed size only by the window."""
         limit = window_for(calibration.model, self._window).limit_tokens
         slack = scale_tokens(BELIEVED_TOKENS, limit)
         own = max(0.0, calibration.weigh(measure))
@@ -138,7 +138,7 @@ class Follower:
 
 
 def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
-    """Fold a history and learn from its answers, from at most the last `LESSONS`."""
+    """Fold a history, and learn from at most its last `LESSONS` answers."""
     history, follower = list(entries), follower or Follower()
     answers = [entry.n for entry in history if isinstance(entry, Replied)]
     first = answers[-LESSONS] if len(answers) > LESSONS else 0

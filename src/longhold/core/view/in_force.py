@@ -1,6 +1,6 @@
-"""Which entries of a log are in force after undo, redo and rewind.
+"""Find the entries of a log that are in force after undo, redo and rewind.
 
-An undo is also a veto: stages do not act on the same targets again by themselves. The gauge ignores
+An undo is also a veto. Stages do not automatically act on the same targets again. The gauge ignores
 sizes reported between an entry and its undo.
 """
 
@@ -14,12 +14,12 @@ from longhold.core.log import entries as log
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    dead: frozenset[int] = frozenset()  # undone, or dependent on an undone entry
-    vetoes: frozenset[int | str] = frozenset()  # messages and tool uses that undone entries hit
+    dead: frozenset[int] = frozenset()  # undone entries and entries that depend on them
+    vetoes: frozenset[int | str] = frozenset()  # messages and tool uses that undone entries changed
     spans: tuple[tuple[int, int], ...] = ()
 
     def is_distrusted(self, n: int) -> bool:
-        """Return whether the size reported at entry `n` belongs to a view that was undone since."""
+        """Return whether the size reported at entry `n` belongs to a view that was later undone."""
         i = bisect_left(self.spans, (n,)) - 1
         return i >= 0 and n < self.spans[i][1]
 
@@ -63,7 +63,7 @@ def find_in_force(entries: Iterable[log.AnyEntry]) -> InForce:
 
 
 _TAKEN_BACK = (log.Said, log.Replied, log.Ran, log.Asked)
-"""Entries that a rewind removes. Requests are included, since they describe the old view."""
+"""Entries that a rewind removes. Requests are included, because they describe the old view."""
 
 
 def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -80,7 +80,7 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def _rests_on_any(
     entry: log.ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
 ) -> bool:
-    """Return whether an entry depends on one of these entries. Snips and pins survive a rewind."""
+    """Return whether an entry depends on one of these. Snips and pins survive a rewind."""
     spared = gone if isinstance(entry, log.Snipped | log.Pinned) else ()
     return any(n in dead and n < entry.n and n not in spared for n in references(entry))
 

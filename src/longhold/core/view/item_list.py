@@ -1,6 +1,6 @@
-"""Items in order, with a running measure and incremental rendering.
+"""The items of a view in order, with a running measure and incremental rendering.
 
-An item's `order` is the first entry it represents, so it is found by bisection. The cost of a change
+An item's `order` is the number of its first entry, so bisection finds it. The cost of a change
 depends only on the items that it touches.
 """
 
@@ -21,7 +21,7 @@ class ItemList:
         self.measure: Measure = NOTHING
         self.words: Measure = NOTHING  # the user's messages, and summaries that repeat them
         self.home: dict[int, int] = {}  # entries without an item: the order of the item instead
-        self.uses: dict[str, int] = {}  # the order of the last round that called a tool use
+        self.uses: dict[str, int] = {}  # the order of the last round with a tool use, by its id
         self.calls: dict[str, ToolUse] = {}
         self._orders: list[int] = []
         self._messages: list[Message] = []
@@ -42,7 +42,7 @@ class ItemList:
         return i if i < len(self._orders) and self._orders[i] == order else None
 
     def index_of(self, n: int) -> int | None:
-        """Find the item that shows entry `n`. A summary that replaces it does not count."""
+        """Find the item that shows entry `n`. A summary of the entry does not count."""
         home = self.home.get(n, n)
         i = self.index(home)
         return i if i is not None and self.items[i].id in (n, home) else None
@@ -94,7 +94,7 @@ class ItemList:
         return touched[0] if touched else None
 
     def count_compactable(self) -> int:
-        """Count the leading items a compaction may cover: all that the model has answered."""
+        """Count the leading items that a compaction may cover, which the model has answered."""
         items, end = self.items, len(self.items)
         while end and isinstance(items[end - 1], Spoken):
             end -= 1
@@ -135,13 +135,13 @@ class ItemList:
         return self.replace(owner.with_inputs({short.tool_use_id: short.input}))
 
     def drop_thinking(self, items: Iterable[Item | None]) -> None:
-        """Stop sending the thinking of these rounds, because the prefix it is bound to changed."""
+        """Stop sending the thinking of these rounds, because the prefix has changed."""
         for item in items:
             if isinstance(item, Round) and not item.drops_thinking:
                 self.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
     def measure_undeleted(self, ids: Iterable[str]) -> Measure:
-        """Measure the extra tokens that the provider reads if it ignores these cache edits."""
+        """Measure the extra tokens that a provider reads if it ignores these cache edits."""
         total = NOTHING
         for id in ids:
             owner = self.round_of(id)
@@ -195,7 +195,7 @@ class ItemList:
         return item.order if item else n
 
     def _forget(self, i: int) -> None:
-        """Drop the rendering from item `i` on, undoing merges."""
+        """Drop the rendering from item `i` on, and undo merges."""
         if i >= len(self._before):
             return
         count, blocks = self._before[i]

@@ -1,7 +1,7 @@
-"""The items of a view: messages on the user's side, and rounds.
+"""The items of a view: user messages and rounds.
 
-A round is one answer with the results of its tool calls, so no cut between items separates them.
-Items render in two projections: `sent` (in the request) and `seen` (read by the model).
+A round is one answer with the results of its tool calls, so a cut between items cannot separate
+them. Items have two renderings: `sent` is in the request, and `seen` is what the model reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     measure: Measure = NOTHING
 
     def is_asked(self) -> bool:
-        """True if this is a user message, which may expect an answer."""
+        """Whether this is a user message, which may expect an answer."""
         return self.kind == "said" and not self.hidden
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
@@ -99,7 +99,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(self, spilled=shown)
 
     def clear(self, shown: StandIn) -> "Result":
-        """Clear the result. If Longhold already rewrote it, clearing by the provider is ignored."""
+        """Clear the result. If Longhold already replaced it, the provider's clearing is ignored."""
         if self.cleared and self.cleared.how == "rewritten" and shown.how != "rewritten":
             return self
         return structs.replace(self, cleared=shown)
@@ -132,7 +132,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ResultList(Sequence[Result]):
-    """Results in order. `add` shares the storage, so adding many takes linear time."""
+    """Results in order. `add` shares the storage, so that adding many takes linear time."""
 
     __slots__ = ("_all", "_count", "_places")
 
@@ -184,7 +184,7 @@ class ResultList(Sequence[Result]):
 
 
 class Round(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer of the model and the results of its tools. Cuts never separate them."""
+    """One answer of the model with the results of its tools. Cuts never separate them."""
 
     id: int
     order: int
@@ -194,11 +194,11 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     model: str = ""
     stop_reason: str = ""
     usage: Usage | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)  # to the provider's tool use ids
+    renamed: Mapping[str, str] = field(default_factory=dict)  # maps to the provider's tool use ids
     answer_measure: Measure = NOTHING
     results_measure: Measure = NOTHING
-    drops_thinking: bool = False  # no longer sent, because its prefix changed
-    is_past: bool = False  # belongs to an earlier turn, whose thinking the model does not keep
+    drops_thinking: bool = False  # thinking is no longer sent, because its prefix changed
+    is_past: bool = False  # belongs to an earlier turn, whose thinking the model drops
     inputs: dict[str, JsonObject] = {}
 
     def __post_init__(self) -> None:
@@ -342,7 +342,7 @@ def _with_results(use: ToolUse, results: dict[str, Result], projection: Projecti
 
 
 OPENING = "(The earlier part of this conversation is not available.)"
-"""Inserted if the messages would begin with the assistant, which the API rejects."""
+"""Inserted if the assistant's message would come first, which the API rejects."""
 
 
 def join(messages: list[Message], fragment: Message) -> None:

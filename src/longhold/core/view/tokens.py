@@ -1,7 +1,7 @@
 """The gauge: an estimate of the context size and its uncertainty.
 
 The size is the last reported size plus the weight of later content. Every answer calibrates the
-weights per model, with a bounded Kalman filter over one factor per class that ignores outliers.
+weights of its model. A bounded Kalman filter updates one factor per class and discounts outliers.
 """
 
 import math
@@ -40,28 +40,28 @@ _FITTED = {
 }
 """Weights by class, for Claude and for o200k."""
 CLAUDE: Weights = tuple(_FITTED[name][0] for name in CLASSES)
-"""Fitted on recorded sessions of the 4.5 and 4.6 models. `wide` and `foreign` are guesses."""
+"""Weights fitted on recorded sessions of Claude 4.5 and 4.6. `wide` and `foreign` are guesses."""
 O200K: Weights = tuple(_FITTED[name][1] for name in CLASSES)
-"""Fitted on o200k counts of code, prose and tool output. Framing weights are guesses."""
+"""Weights fitted on o200k counts of code, prose and tool output. Framing weights are guesses."""
 
 FITTED_DOUBT = 0.06  # deviation of a session from weights fitted on other sessions
 GUESSED_DOUBT = 0.25  # unmeasured tokenizers differ by up to half
 CLASS_DOUBT_SHARE = 0.5  # deviation of a class, relative to the common factor's
 NOISE_RATIO = 0.03  # residual error of a growth after fitting
 NOISE_TOKENS = 25.0  # plus this constant
-SURPRISE = 2.0  # growth with a larger deviation counts less, because it contains unlogged content
+SURPRISE = 2.0  # growth with a larger deviation counts less, as it has unlogged content
 FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no known tokenizer differs more
 DRIFT = 1e-5  # variance added per lesson, so that a calibration keeps learning
 SMALLEST_LESSON_TOKENS = 100.0  # below this, framing and rounding dominate
-SETTLED_LESSONS = 500  # from here on growth within the noise is ignored
+SETTLED_LESSONS = 500  # after this many, growth within the noise is ignored
 
-MARGIN_RATIO = 0.05  # the margin's shape: a share of the estimate
+MARGIN_RATIO = 0.05  # the shape of the margin: a share of the estimate
 MARGIN_TOKENS = 50.0  # plus the cost of hidden reminders
-BOUND = 0.95  # share of growths to keep below estimate plus margin
+BOUND = 0.95  # share of growths that stay below estimate plus margin
 BOUND_DEVIATIONS = 1.65  # the same bound in standard deviations, for a normal error
-FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
+FIRST_SPREAD = 2.5  # margin, in units of its shape, that held for 95 % of growths
 SPREAD_STEP = 0.1  # one growth beyond the margin widens it by 10 %; twenty within it undo that
-SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # bounds, so that one session cannot distort the next
+SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # limits, so that one session cannot distort the next
 
 
 def default_weights(model: str) -> Weights:
@@ -81,7 +81,7 @@ def weigh(measure: Measure, weights: Weights) -> float:
 
 
 def estimate_tokens(text: str, weights: Weights = O200K) -> int:
-    """Estimate a text's tokens without knowing the model, within 10 % for prose and code."""
+    """Estimate a text's tokens for an unknown model, within 10 % for prose and code."""
     return round(weigh(measure_text(text), weights)) + 1
 
 
@@ -114,7 +114,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return _dot(self._parts(measure), self.factors)
 
     def margin_tokens(self, measure: Measure) -> float:
-        """Return a bound on the underestimate that holds in 95 % of cases."""
+        """Return a margin for underestimates that is sufficient in 95 % of cases."""
         if measure == NOTHING:
             return self.spread * MARGIN_TOKENS
         parts = self._parts(measure)
@@ -138,8 +138,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
     def learn(self, measure: Measure, tokens: float) -> "Calibration":
         """Move the factors toward a provider's count, by one step of a Kalman filter.
 
-        Beyond `SURPRISE` deviations the correction shrinks, so outliers have little effect, but a different
-        tokenizer is learned in time.
+        Beyond `SURPRISE` deviations the correction shrinks. Outliers thus have little effect, but
+        the filter still adapts to a different tokenizer.
         """
         parts = self._parts(measure)
         expected = _dot(parts, self.factors)
@@ -189,8 +189,8 @@ class Gauge(Struct, frozen=True, kw_only=True):
     def size_tokens(self, total: Measure) -> int:
         """Weigh the view, corrected by the error of its weight at the last report.
 
-        The correction shrinks as content leaves the view, except for an imported log, where it also covers
-        the unmeasured frame.
+        The correction shrinks as content leaves the view. For an imported log it stays, because it
+        covers the unmeasured frame.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))
@@ -215,9 +215,9 @@ class Gauge(Struct, frozen=True, kw_only=True):
         is_framed: bool = False,
         learns: bool = True,
     ) -> "Gauge":
-        """Learn from an answer's usage (if `learns`) and use it as the new base.
+        """Use an answer's usage as the new base and, if `learns`, for calibration.
 
-        `before` is the view's measure without the answer. Output tokens count only if final.
+        `before` is the view's measure without the answer. Output tokens count only if `is_final`.
         """
         calibration = self.calibration
         if self.is_reported and learns:
@@ -259,7 +259,7 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 class ReportedSize(Struct, frozen=True, kw_only=True):
-    """The last size a provider reported, and the view's measure at that request."""
+    """The last size that a provider reported, and the view's measure at that request."""
 
     n: int
     model: str

@@ -32,7 +32,7 @@ from longhold.core.view.tokens import ReportedSize
 
 
 class View:
-    """The items the model sees, in order. Only `apply` changes it."""
+    """The items that the model sees, in order. Only `apply` changes the view."""
 
     def __init__(self, history: EntryList | None = None, in_force: InForce | None = None) -> None:
         self.history: EntryList = history if history is not None else EntryList()
@@ -49,20 +49,20 @@ class View:
         self.reported: ReportedSize | None = None
         self.asked: log.Asked | None = None
         self.answered: log.Asked | None = None
-        """The last request whose answer reported usage, so the provider's cache has it."""
+        """The last request whose answer reported usage. The provider's cache has this request."""
         self.edits: tuple[log.Cleared, ...] = ()
         self.damage: list[tuple[int, str]] = []
         self._list = ItemList()
         self._began, self._pins = set[str](), set[int]()
         self._is_chosen = False
-        """An entry chose the model, so the model names in answers do not change it."""
+        """An entry chose the model, so model names in answers do not change it."""
         self._newest = self._last_round = 0
         self._before_round: Measure = NOTHING
         self._turn_end = 0
         self._sealed = 0  # the last round sent without some of its results
         self._waiting: set[str] = set()  # tool uses of the last round that have no result
         self._renamed: dict[str, deque[str]] = {}
-        """The last round's ids in the log, by the provider's ids."""
+        """Maps the provider's ids of the last round to the ids in the log."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -73,12 +73,12 @@ class View:
         return self._list.measure + self.frame.measure if self.frame else self._list.measure
 
     def messages(self) -> list[Message]:
-        """Return the messages to send, rendering only changes since the last call."""
+        """Return the messages to send. Only changes since the last call are rendered."""
         return list(self.sent)
 
     @property
     def sent(self) -> Sequence[Message]:
-        """The live list of messages to send, which the next entry may change."""
+        """The live list of messages to send. The next entry may change it."""
         return self._list.messages()
 
     def message_from(self, order: int) -> int:
@@ -96,7 +96,7 @@ class View:
         return self._list.round_of(tool_use_id)
 
     def find_call(self, id: str) -> str | None:
-        """Return the id of a provider's call here, or None. A renamed open call goes first."""
+        """Return the id here of a provider's call, or None. Open calls are preferred."""
         if id not in self._waiting and self._renamed and self.open_round():
             own = self._renamed.get(id, deque[str]())
             while own and own[0] not in self._waiting:
@@ -119,7 +119,7 @@ class View:
         return item if isinstance(item, Round) and self._waiting else None
 
     def list_interrupted(self) -> list[ToolUse]:
-        """List tool uses that began but have no result. They were interrupted and are not rerun."""
+        """List tool uses that began but have no result. They count as interrupted."""
         last = self.open_round()
         return [use for use in last.missing() if use.id in self._began] if last else []
 
@@ -132,7 +132,7 @@ class View:
         return self._list.count_compactable()
 
     def measure_kept(self) -> tuple[Measure, Measure]:
-        """Measure what a compaction keeps: the user's words and pins, then unanswered messages."""
+        """Measure the content that a compaction keeps, and the unanswered messages."""
         pinned = (self.item_of(order) for order in self._pins)
         waiting = self.items[self.count_compactable() :]
         rest = (item for item in waiting if item.order not in self._pins)
@@ -156,7 +156,7 @@ class View:
         self._take(entry)
 
     def let_go(self, before: int) -> None:
-        """Drop the history and items below an order. Only for readers of new entries."""
+        """Drop the history and items below an order. Only readers of new entries may call this."""
         self.history = EntryList()
         self._list.drop_before(before)
 
@@ -165,21 +165,20 @@ class View:
         act = _ACTS.get(type(entry))
         if act is None or entry.n in self.in_force.dead:
             return
-        # Items are found by bisection on their order, so a decreasing number cannot be placed.
+        # Items are found by bisection on their order, so numbers must not decrease.
         if 0 < entry.n <= self._newest:
             self.damage.append((entry.n, f"it comes after entry {self._newest}"))
             return
         self._newest = entry.n
         try:
             act(self, entry)
-        except Exception as error:  # noqa: BLE001 - whatever a log holds, it opens
+        except Exception as error:  # noqa: BLE001 - a log opens with any content
             self.damage.append((entry.n, f"{type(error).__name__}: {error}"))
 
     def _apply_said(self, entry: log.Said) -> None:
         is_hidden = entry.hidden or entry.role == "system"
         if not is_hidden and not capabilities(self.model).keeps_thinking:
-            # These models drop the thinking of a turn when the user speaks, so the prompt shrinks
-            # here.
+            # These models drop a turn's thinking when the user writes, so the prompt shrinks here.
             self._turn_end = self._list.end_turn(self._turn_end)
         self._speak(entry, "said", hidden=is_hidden)
 
@@ -205,7 +204,7 @@ class View:
             self._begin_round(entry)
 
     def _is_piece_of(self, last: Round, entry: log.Replied) -> bool:
-        """Return whether an entry continues an answer: same id, with no request in between."""
+        """Return whether an entry continues an answer: the same id, and no request in between."""
         is_same = entry.response_id == last.response_id and not self.has_asked_since(last)
         is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
         return is_same and is_named and last.order != self._sealed
@@ -259,7 +258,7 @@ class View:
             )
 
     def _claim(self, entry: log.Replied, order: int) -> Content:
-        """Register an answer's tool uses. Drop reused ids, which only foreign logs have."""
+        """Register an answer's tool uses. Drop repeated ids, which only imported logs have."""
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
@@ -344,7 +343,7 @@ class View:
         content: log.SpokenContent,
         kind: Literal["line", "summary"],
     ) -> None:
-        """Replace a span with one item, except pinned items and all from an open round on."""
+        """Replace a span with one item, except pinned items and all items from an open round on."""
         lo, hi = self._list.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
@@ -379,19 +378,19 @@ class View:
     def _apply_asked(self, entry: log.Asked) -> None:
         self.asked = entry
         if entry.source == "main" and self.open_round():
-            # The missing results were sent as interrupted; filling them in later would change the
+            # The missing results were sent as interrupted, and changing them would change the
             # prefix.
             self._sealed = self._last_round
 
     def _drop_thinking(self, entry: log.ViewChange, changed: int | None) -> None:
-        # Some models bind thinking to the exact prefix it was produced under.
+        # Some models bind thinking to the exact prefix before it.
         if entry.drops_thinking and changed is not None:
             self._list.drop_thinking(self.items[changed + 1 :])
 
 
 def fold(entries: Iterable[log.AnyEntry]) -> View:
     view = View()
-    for view in fold_stepwise(entries):  # noqa: B007 - the last one is the whole
+    for view in fold_stepwise(entries):  # noqa: B007 - the last view is the result
         pass
     return view
 
@@ -401,7 +400,7 @@ def fold_stepwise(entries: Iterable[log.AnyEntry]) -> Iterator[View]:
     history = list(entries)
     view = View(EntryList(history), find_in_force(history))
     for entry in history:
-        # Not `apply`, because that would fold everything again at each undo.
+        # `apply` is not used, because it would fold everything again at each undo.
         view._take(entry)
         yield view
 

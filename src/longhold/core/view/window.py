@@ -1,11 +1,10 @@
 """A model's context window and the thresholds within it.
 
-        0 ─── warning ── auto ────── full ────── blocking ── effective ── limit
-              20K before  threshold  13K before  3K before   less the reserve
+0 ─── warning ── auto ────── full ────── blocking ── effective ── limit 20K before threshold 13K
+before 3K before less the reserve
 
-All distances are for a 200K window and shrink in proportion for smaller ones. The threshold
-is both the trigger for freeing space and the target size. `full` is the limit beyond which a call
-fails.
+Distances apply to a 200K window and shrink in proportion for smaller windows. The threshold is both
+the trigger for freeing space and the target size. `full` is the limit beyond which a call fails.
 """
 
 import math
@@ -19,13 +18,13 @@ from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS, capabilities
 from longhold.core.settings import WindowSettings
 from longhold.errors import ConfigError
 
-AUTO_BUFFER_TOKENS = 13_000  # from the end of the window, so that a whole answer still fits
-ERROR_BUFFER_TOKENS = 20_000  # from the compaction threshold, where the context is shown in red
+AUTO_BUFFER_TOKENS = 13_000  # distance from the end of the window, so that an answer still fits
+ERROR_BUFFER_TOKENS = 20_000  # distance from the threshold at which the context is shown in red
 
 Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
-COST = "cost"  # places the threshold where it costs least; `core.policy.threshold` computes it
+COST = "cost"  # places the threshold where it costs least; see `core.policy.threshold`
 
 WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
 """Common window sizes, used to guess a client's window from its requests."""
@@ -36,17 +35,17 @@ class Window:
     limit_tokens: int
     reserve_tokens: int
     effective_tokens: int
-    auto_tokens: int  # the compaction threshold; if `auto` is on, context is freed from here on
+    auto_tokens: int  # the compaction threshold; if `auto` is on, context is freed from here
     warning_tokens: int
     error_tokens: int
     blocking_tokens: int  # from here nothing is sent until context is freed
-    full_tokens: int  # the largest threshold that this window allows, whatever the settings
+    full_tokens: int  # the largest threshold that this window allows, regardless of settings
     auto: bool = True
-    cold_tokens: int = 0  # from here compacting pays once the cache has expired; 0 if unknown
+    cold_tokens: int = 0  # from here compacting pays if the cache has expired; 0 if unknown
 
     @property
     def base_tokens(self) -> int:
-        """The size that counts as full: the compaction threshold if `auto` is on."""
+        """The size that counts as full, which is the compaction threshold if `auto` is on."""
         return self.auto_tokens if self.auto else self.effective_tokens
 
     def percent_left(self, used_tokens: float) -> int:
@@ -102,7 +101,7 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
 
 
 def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
-    """Return the compaction threshold from the settings, at most the default for the window."""
+    """Return the compaction threshold from the settings, up to the default for the window."""
     own = max(1, effective_tokens - buffer_tokens)
     text = wanted.strip().replace("_", "").replace(",", "")
     if text in ("", COST):
@@ -122,7 +121,7 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
 
 
 def infer_window(history: Iterable[AnyEntry]) -> int:
-    """Infer a client's window from its statements, compactions and largest call, or return 0."""
+    """Infer a client's window from its own reports, compactions and largest call, or return 0."""
     stated = full = largest = 0
     model = ""
     for entry in history:

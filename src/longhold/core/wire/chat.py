@@ -1,7 +1,7 @@
 """The Chat Completions codec for requests, messages, calls and tools.
 
-The same request always encodes to the same bytes. Encoding drops cache breakpoints and thinking, but
-never content. `ChatWriter` writes messages that can be read back, and counts what it cannot hold.
+The same request always encodes to the same bytes. Encoding drops cache breakpoints and thinking,
+but never content. `ChatWriter` writes messages that can be read back. It counts lost parts.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ def encode_request(
 ) -> JsonObject:
     """Convert a Messages API request. `limit_field` is the endpoint's name for the output limit.
 
-    Breakpoints in the system prompt separate the part that sessions share, so an endpoint may take them.
+    `takes_breakpoints` keeps the system prompt's breakpoints, which end its shared part.
     """
     chat: JsonObject = {
         "model": kwargs["model"],

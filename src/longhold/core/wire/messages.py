@@ -31,7 +31,7 @@ _MOST_BITS = 10_000  # limit for integers, because Python refuses to print much 
 
 _NAMELESS = "unnamed_tool"  # replaces a missing name; the call then fails with an error
 
-SYSTEM_ROLES = ("system", "developer")  # apply to the whole conversation, never summarized
+SYSTEM_ROLES = ("system", "developer")  # they apply to the whole conversation; never summarised
 
 UNSPOKEN = frozenset({"thinking", "redacted_thinking"})  # other providers do not accept these
 

@@ -41,7 +41,7 @@ class CachePlan:
     write_5m_tokens: int = 0
     write_1h_tokens: int = 0
     uncached_tokens: int = 0
-    deleted_tokens: int = 0  # of results that cache edits removed from the part that was read
+    deleted_tokens: int = 0  # tokens of results that cache edits removed from the read part
     writes: Sequence[tuple[Key, CacheEntry]] = ()
 
     @property
@@ -50,7 +50,7 @@ class CachePlan:
         return self.read_tokens + written + self.uncached_tokens
 
     def usage(self, output_tokens: int = 0, *, scale: float = 1.0) -> Usage:
-        """Return the usage a provider would report; `scale` corrects estimated tokens."""
+        """Return the usage that a provider would report. `scale` corrects estimated counts."""
         short, long = round(self.write_5m_tokens * scale), round(self.write_1h_tokens * scale)
         return Usage(
             input_tokens=round(self.uncached_tokens * scale),

@@ -77,7 +77,7 @@ def salts_of(request: ApiRequest, pieces: Iterable[PromptPiece], able: Capabilit
 
 
 def _enter(link: bytes, tier: str, next_tier: str, salts: Salts) -> bytes:
-    """Add the next tier's salt, and the system tier's even without a system prompt."""
+    """Add the next tier's salt. The system tier's salt is added even without a system prompt."""
     if tier == "tools":
         link = _link(link, salts.system)
     return _link(link, salts.messages) if next_tier == "messages" else link

@@ -64,7 +64,7 @@ def find_break(
 ) -> CacheBroke | None:
     """Return a break if the later call read less than it could have.
 
-    `seconds_between` is from start to start. `expected` lists the announcing entries between them.
+    `seconds_between` counts from start to start. `expected` lists announcing entries in between.
     """
     lost = count_lost(usage_before, usage_after)
     if not lost:
@@ -110,7 +110,7 @@ def count_lost(before: Usage, after: Usage) -> int:
 
 
 def has_read(usage: Usage, before: Usage) -> bool:
-    """Return whether a call read what another had cached, which renews its lifetime."""
+    """Return whether a call read what another call had cached. Reading renews the lifetime."""
     return usage.cache_read_tokens >= (1 - DROP_RATIO) * _readable_tokens(before)
 
 

@@ -149,7 +149,7 @@ def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: boo
 
 
 def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
-    """Verify that messages are unchanged, because bisection trusts object identity."""
+    """Raise if a message was changed in place, because bisection trusts object identity."""
     link = ""
     for i, message in enumerate(messages):
         link = _link(link, message)

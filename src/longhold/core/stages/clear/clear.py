@@ -64,27 +64,27 @@ EDITS_FAILED = "cache edits"
 
 @dataclass(slots=True)
 class CallStats:
-    """Figures about calls from the log: the cache, the bill, and what clearing has saved so far."""
+    """Figures about calls from the log: cache use, cost, and savings by clearing."""
 
     calls: int = 0
     cold_calls: int = 0
     began: float = 0.0
-    """Start of the last call that used the cache, in imported sessions the time of its answer."""
+    """Start of the last call that used the cache, or the time of its answer if imported."""
     began_at: int = 0
     held_at: int = 0
     """Messages before this entry are cached for an hour, and the frame; 0 if nothing is."""
     void_at: int = 0
     void_by: str = ""
-    """The last entry that may have changed the whole prompt, and why."""
+    """The kind of the last entry that may have changed the whole prompt, and the reason."""
     has_deleted: bool = False
     edits_failed: bool = False
     last_applied: Replied | None = None
-    """The last answer whose prompt the provider had shortened."""
+    """The last answer for which the provider shortened the prompt."""
     served_tokens: int = 0
-    """Tokens that the provider cleared in addition to those cleared from the previous prompt."""
+    """Tokens that the provider cleared since the previous prompt."""
     billed_usd: float = 0.0
     saved_usd: float = 0.0
-    """Saved by clearing so far. Negative until a rewrite has paid for itself."""
+    """Dollars saved by clearing so far. Negative until a rewrite has paid for itself."""
     _saving: dict[int, float] = field(default_factory=dict)
     _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""
@@ -101,7 +101,7 @@ class CallStats:
     def stake_usd(self, share: float) -> float:
         """Return the largest acceptable cost of a cache rewrite.
 
-        Even if the session ended right after it, clearing would have cost at most `share` extra.
+        Even if the session ended right afterwards, clearing would add at most `share` to its cost.
         """
         return math.inf if share >= 1 else share * self.billed_usd + self.saved_usd
 
@@ -142,7 +142,7 @@ class CallStats:
                 self._saving.clear()
 
     def _answer(self, entry: Replied) -> None:
-        # An answer may be logged in several pieces with one id; together they are one call.
+        # An answer may be logged in several parts with one id. Together they are one call.
         is_new = not entry.response_id or entry.response_id != self._response
         self.calls += is_new
         if is_new and entry.usage is not None:
@@ -172,7 +172,7 @@ class CallStats:
         self.last_applied = entry
 
     def may_be_void(self) -> bool:
-        """True if something since the last call may have changed the whole prompt."""
+        """Return whether something since the last call may have changed the whole prompt."""
         return self.void_at > self.began_at
 
 
@@ -184,13 +184,13 @@ def expect_costs(
     outlook = expect(
         calls=stats.calls,
         cold_calls=stats.cold_calls,
-        # Cleared tokens had been added as well. Without them, clearing would look like slow growth.
+        # Cleared tokens were part of the growth. Without them, growth would look slower.
         grown_tokens=max(0, round(used - weight(frame.measure) * scale) + cleared),
         removable_tokens=round(candidates.heavy.weight * scale) + cleared,
         lifetime=frame.lifetime,
     )
     listed = prices(engine.model) or UNPRICED
-    if not frame.cached:  # a pause does not end the savings of clearing then
+    if not frame.cached:  # without a cache, a pause does not end the savings
         listed, outlook = listed.without_cache(), replace(outlook, cold_share=0.0)
     return CostModel(listed=listed, forecast=outlook, lifetime=frame.lifetime)
 
@@ -217,7 +217,7 @@ def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
 
 
 def _adds_first_image(engine: Engine) -> bool:
-    """True if the next prompt has an image and the last one had none."""
+    """Whether the next prompt has an image although the last prompt had none."""
     view, sent = engine.view, engine.view.reported
     if sent is None or sent.then.media_tokens or not view.total.media_tokens:
         return False
@@ -240,7 +240,7 @@ def _find_affordable(engine: Engine, live_end: int, most_tokens: float) -> int:
 
 
 def _count_cached(view: View, cache: ReadableCache, scale: float, sent_at: int) -> int:
-    # A program that changes the last answer takes the report back; what was sent before is cached.
+    # A program that changes the last answer withdraws its report. Earlier messages stay cached.
     end = cache.live_end or (0 if view.reported else sent_at)
     if not end:
         return view.reported.usage.prompt_tokens if view.reported else 0
@@ -249,7 +249,7 @@ def _count_cached(view: View, cache: ReadableCache, scale: float, sent_at: int) 
 
 
 def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
-    """Infer which results the provider newly cleared from the prompt of an answer."""
+    """Infer which results the provider newly cleared before an answer."""
     edits, last, found = edits_in(frame.options), view.item_of(answer.n), Batch()
     excluded = {name for edit in edits for name in edit.get("exclude_tools") or ()}
     before = [item for item in view.items if last and item.order < last.order]
@@ -264,9 +264,9 @@ def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe
 
 USD_DIGITS = 6
 STALE_SHARE = 0.5
-"""If cache edits delete less than this share of the expected tokens, the provider ignores them."""
+"""If edits delete less than this share of the expected tokens, the provider ignores them."""
 ASK_AGAIN_SHARE = 1 / 16
-"""Growth before a refused batch is priced again. Pricing is slow, and the gain changes slowly."""
+"""Growth after which a rejected batch is priced again, because pricing is slow."""
 
 
 class Clearing(Part):
@@ -280,7 +280,7 @@ class Clearing(Part):
         tell: Callable[[str], None] = lambda _: None,
         is_main: bool = True,
     ) -> None:
-        """`forget` receives paths whose text leaves the view. Only main agents edit the cache."""
+        """`forget` receives paths whose text is gone. Only main agents edit the cache."""
         self._describe = describe
         self._forget = forget
         self._tell = tell
@@ -296,7 +296,7 @@ class Clearing(Part):
     def observe(self, engine: Engine) -> None:
         self._follow(engine)
         self._looked, self._has_cleared = None, False
-        # Checked even if clearing is off, because the frame may tell the provider to clear.
+        # This is checked even if clearing is off, because the frame may tell the provider to clear.
         self._record_served(engine)
 
     def _follow(self, engine: Engine) -> None:
@@ -315,7 +315,7 @@ class Clearing(Part):
         view, vetoes = engine.view, engine.view.in_force.vetoes
         candidates = self.look(engine)
         if vetoes and engine.fullness().is_blocked:
-            # An undo is a veto only as long as a request fits without breaking it.
+            # An undo prevents the same change only as long as requests fit without it.
             candidates.follow(view, is_forced=True)
         shortener = InputShortener(candidates, _history_tool(engine))
         grown = abs(candidates.heavy.weight - self._refused)
@@ -382,7 +382,7 @@ class Clearing(Part):
         if one is None:
             return
         if one.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
-            # Recorded so that this provider is not asked again, even in a resumed session.
+            # This is recorded so that even a resumed session does not ask this provider again.
             engine.record(Failed(what=EDITS_FAILED, error="the provider ignored them"))
         if one.asks_price and one.can_move and not self._has_cleared:
             self._refused = one.candidates.heavy.weight
@@ -424,7 +424,7 @@ class Clearing(Part):
 
 
 def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> Cleared:
-    """Make the entry for a plan, omitting results whose placeholder would not be shorter."""
+    """Make the entry for a plan. Results whose placeholder would not be shorter are omitted."""
     history, tool, beside = engine.view.history, _history_tool(engine), plan.describe_beside()
     shown = read_shown(engine.view, {result.id for result in plan.batch.results})
     made = []
@@ -441,7 +441,7 @@ def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = N
         thinking=tuple(item.id for item in plan.thinking),
         how=plan.how,
         inferred=plan.how == "server",
-        # Every call repeats an edit, at the place where it was first sent.
+        # Every call repeats an edit in the position where it was first sent.
         place=engine.view.items[-1].order if plan.how == "edited" else 0,
         drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
         cost_usd=round(plan.cost_usd, USD_DIGITS),
@@ -457,7 +457,7 @@ def _history_tool(engine: Engine) -> str:
 
 
 def _is_stale(view: View, edited_tokens: float) -> bool:
-    """True if the provider was asked to delete results but still counts them."""
+    """Whether the provider still counts results that it was asked to delete."""
     if not edited_tokens or not view.edits or view.reported is None:
         return False
     is_answered = view.reported.n >= view.edits[-1].n
@@ -465,5 +465,5 @@ def _is_stale(view: View, edited_tokens: float) -> bool:
 
 
 def _is_memory(path: str, *, memory: str) -> bool:
-    given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
+    given = os.path.expanduser(path)  # noqa: PTH111 - unlike Path, this accepts `~nobody`
     return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))

@@ -1,8 +1,8 @@
 """The text that replaces cleared results and the long inputs of old calls.
 
-A cleared result becomes one line: what it was, what it named, and how to get it again. The line is
-stored in the entry, so its timestamp never changes the cached prefix. It names only the file,
-program or site of the call, because queries and arguments may contain secrets.
+A cleared result becomes one line. The line describes the result, lists its names, and explains how
+to get it again. It is stored in the entry, so that it never changes the cached prefix. It names
+only the file, program or site of the call, because arguments may contain secrets.
 """
 
 import re
@@ -36,7 +36,7 @@ NAME_CHARS = (6, 60)
 """Shorter names are often common words, and longer names are data."""
 
 LONGEST_WEIGHT = 120.0
-"""Few placeholders weigh more. Results below this weight are not worth replacing."""
+"""Few placeholders weigh more. Results below this weight are not worth clearing."""
 
 _AGAIN = {
     "read": "Read it again",
@@ -54,7 +54,7 @@ _PROGRAM = re.compile(
 def placeholder_of(
     result: Candidate, history: Sequence[AnyEntry], history_tool: str = "", shown: str = ""
 ) -> tuple[str, Measure]:
-    """Return a result's placeholder and its measure. Once sent, it never changes."""
+    """Return a result's placeholder and its measure. A sent placeholder never changes."""
     known = result.result.cleared
     came = time_of(history, result.result.id)
     text = known.text if known is not None else placeholder(result, came, history_tool, shown)
@@ -62,9 +62,9 @@ def placeholder_of(
 
 
 def placeholder(cleared: Candidate, came: float, history_tool: str = "", shown: str = "") -> str:
-    """Describe a cleared result that arrived at `came`, and how to get it again, in one line.
+    """Describe in one line a cleared result that arrived at `came`, and how to get it again.
 
-    It lists names that `shown`, the text that remains, does not contain.
+    The line lists names that the remaining text, `shown`, does not contain.
     """
     use, kind = cleared.use, cleared.tool.kind
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clamp_time(came)))
@@ -82,7 +82,7 @@ def _say_again(hint: str, n: int, history_tool: str) -> str:
 
 def _list_names(text: str, shown: str) -> str:
     """List the paths and identifiers of a text: definitions first, then the most frequent."""
-    # Imported here because short sessions clear nothing.
+    # This is imported here because short sessions clear nothing.
     from longhold.core.stages.facts.names import find_defined, find_names
 
     low, high = NAME_CHARS
@@ -106,7 +106,7 @@ def _target(cleared: Candidate) -> str:
 
 
 def _program(command: Json) -> str:
-    """Return the program of a command. The model may have passed any JSON as `command`."""
+    """Return the program name of a command. The model may have passed any JSON as `command`."""
     words = command if isinstance(command, list) else [command]
     text = " ".join(word for word in words if isinstance(word, str))
     found = _PROGRAM.match(text.strip())
@@ -131,7 +131,7 @@ def _size(cleared: Candidate) -> str:
 
 
 def read_shown(view: View, gone: AbstractSet[str]) -> str:
-    """Return the text of a view without the results of these calls."""
+    """Return the text of a view, except the results of these calls."""
     parts: list[str] = []
     for item in view.items:
         parts.append(text_of(item.content))
@@ -149,7 +149,7 @@ class InputShortener(NamedTuple):
     def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
         answers = [item for item in view.items if isinstance(item, Round)]
         calls = [(item, use) for item in answers for use in item.tool_uses()]
-        # All calls of the last answer stay, because the model has not answered their results yet.
+        # All calls of the last answer stay, because the model has not yet seen their results.
         unread = len(answers[-1].tool_uses()) if answers else 0
         found = [
             self._shorten(item, use)
@@ -171,7 +171,7 @@ class InputShortener(NamedTuple):
         return OldInput(item.order, entry, lighter) if cut else None
 
     def _in_place(self, value: Json, n: int, tool: Described, cut: list[str]) -> Json:
-        """Return a value with each long text replaced by a line. The text is added to `cut`."""
+        """Replace each long text in a value with one line. Add the removed texts to `cut`."""
         if isinstance(value, dict):
             return {key: self._in_place(inner, n, tool, cut) for key, inner in value.items()}
         if isinstance(value, list):

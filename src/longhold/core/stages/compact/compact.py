@@ -1,8 +1,8 @@
 """Compact history into a summary, as the table of rules decides. `owner` has the stage.
 
-A plan names one way to get a summary. If that way fails, the failure is a new fact, and the table
-decides again. The digest comes last and cannot fail. The summary is combined with facts from the
-log, shortened to fit (`draft`) and recorded last, so cancelling is safe.
+A plan names one way to get a summary. If that way fails, the table decides again, with the failure
+as a fact. The digest comes last and cannot fail. The summary is combined with facts from the log
+and shortened to fit (`draft`). It is recorded last, so that cancelling is safe.
 """
 
 import asyncio
@@ -92,15 +92,15 @@ from longhold.errors import (
 )
 
 FAILURES = (OSError, LongholdError, ValueError)
-"""Errors after which a finished summary is still used."""
+"""Errors that do not prevent the use of a finished summary."""
 NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
-"""Errors that mean no model answers, so that other ways would only wait."""
+"""Errors that mean that no model answers, so that other ways would only wait."""
 MODEL_RULES = ("compact-plugin", "compact-fork", "compact-direct")
 PROGRESS_SECONDS = 5.0
 
 
 class NothingToCompact(RequestRejected):
-    """There is no history yet that a summary could replace."""
+    """There is no history that a summary could replace."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,14 +184,14 @@ class Compaction:
         except Blocked as refusal:
             self._tell_refused(engine, refusal)
         except ContextOverflow:
-            # If the next request still fits, a failed compaction does not end the session.
+            # A failed compaction does not end the session as long as the next request fits.
             if engine.fullness().is_blocked:
                 raise
 
     def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
         asked = (i.id for i in engine.view.items if isinstance(i, Spoken) and i.is_asked())
         turn = max(asked, default=0)
-        # The stage runs before every call, but a refusal is reported once per turn.
+        # The stage runs before every call, but it reports a refusal only once per turn.
         if turn != self._refused_in or not turn:
             self._refused_in = turn
             self.hooks.tell(f"not compacted: {refusal}")
@@ -214,7 +214,7 @@ class Compaction:
     ) -> Compacted:
         began = time.monotonic()
         draft = await self.draft(engine, request, decision)
-        # Awaited before anything is recorded, so that cancelling leaves the session as it was.
+        # This is awaited before anything is recorded, so that cancelling changes nothing.
         frame, seconds = await self._renew_frame(engine), time.monotonic() - began
         entry = record_draft(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self.hooks.tell(entry.why)
@@ -224,7 +224,7 @@ class Compaction:
     async def draft(
         self, engine: Engine, request: CompactRequest, decision: SpaceDecision | None = None
     ) -> CompactionDraft:
-        """Make a summary in the way decided on, or in the next way if that fails."""
+        """Make a summary in the way that was decided, or in the next way if that fails."""
         attempt = self._begin(engine, request)
         lost = list(decision.lost) if decision else []
         while True:
@@ -322,7 +322,7 @@ class Compaction:
             focus="\n".join(filter(None, attempt.focus)),
         )
         is_manual = attempt.request.trigger == "manual"
-        if is_manual:  # so that hooks do not run in vain
+        if is_manual:  # so that hooks do not run needlessly
             check_gain(engine, trim(engine, draft, manner))
         draft = replace(draft, restored=await self._restore(engine, material.segment))
         fit = await asyncio.to_thread(fit_draft, engine, draft, manner, attempt.bounds)
@@ -403,7 +403,7 @@ class Compaction:
 
 
 def _find_segment(engine: Engine, request: CompactRequest) -> Segment | None:
-    """Choose the segment to cover. Automatic compactions may shorten a lone summary again."""
+    """Choose the segment to cover. Automatic compactions may shorten a single summary again."""
     if request.kind != "full":
         return partial_segment(engine.view, request.kind, request.pivot)
     return whole_segment(engine.view, again=request.trigger != "manual")
@@ -418,7 +418,6 @@ def _explain_empty(engine: Engine, request: CompactRequest) -> str:
 
 
 def _is_same_frame(frame: Framed, now: Framed) -> bool:
-    # Number and time differ between readings. Only the other fields show whether the prompt
-    # differs.
+    # The number and time always differ. Only the other fields show whether the prompt differs.
     plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
     return structs.replace(frame, **plain) == structs.replace(now, **plain)

@@ -1,7 +1,7 @@
 """The text that replaces history after a compaction.
 
-In order: the user's messages with their state, the model's summary, facts from the log, an index of
-missing exact names, and where to find the rest. A digest can replace the first three.
+The text contains the user's messages with their state, the model's summary, facts from the log, an
+index of other exact names, and pointers to the rest. A digest can replace the first three.
 """
 
 import re
@@ -38,12 +38,12 @@ _TURN = re.compile(r"^(?=[ \t]*T\d+ *\[#)", re.MULTILINE)
 INDEX_HEADING = "Names in use lately that are not above:"
 
 _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
-"""Names that cannot be guessed come first, bare numbers last."""
+"""The order of names by kind. Names that cannot be guessed come first, numbers last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names by use: first those in messages, then those only in tool inputs, each by frequency."""
+    """Names in messages, then names that are only in tool inputs, each sorted by frequency."""
 
     said: dict[str, NameKind]
     earlier: dict[str, NameKind] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
-    """Sort names that cannot be guessed first, and paths whose file the text names last."""
+    """Sort names that cannot be guessed first, and paths to files that the text names last."""
     paths = [name for name, kind in missing.items() if kind == "path"]
     known = {
         path
@@ -134,13 +134,13 @@ def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]
 
 
 _PATH = re.compile(r"\.\w+$|^[/~.]")
-"""Matches a path, but not two words joined by a slash: a path has an extension or a root."""
+"""Matches a path with an extension or a root, but not two words joined by a slash."""
 
 
 def _index(
     missing: list[tuple[str, NameKind]], budget_tokens: int, count: Count
 ) -> tuple[str, int]:
-    """List names by kind while they fit. A name that is part of a listed name is skipped."""
+    """List names by kind while they fit. Names that are part of a listed name are skipped."""
     chosen: dict[NameKind, list[str]] = {}
     spent = count(INDEX_HEADING)
     listed = 0
@@ -171,7 +171,7 @@ HEADINGS = {
     7: "Pending, from the log",
     8: "Latest work, from the log",
 }
-"""Sections that Longhold adds to a model's summary. The ledger has the user's messages."""
+"""Sections that Longhold adds to a model's summary. The user's messages are listed elsewhere."""
 PINNED = "(pinned, shown whole)"
 WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
 WITHOUT_HISTORY = "Read it there when exact words matter."
@@ -182,7 +182,7 @@ class DraftParts:
     items: Sequence[Item]
     ledger: DirectiveLedger
     facts: Facts
-    """Secrets are masked, here and in the ledger."""
+    """The facts, with masked secrets."""
 
     @cached_property
     def pieces(self) -> FactPieces:
@@ -195,7 +195,7 @@ class DraftParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """The input of a compaction, gathered once for every fallback."""
+    """The input of a compaction, gathered once for all ways to make a summary."""
 
     segment: Segment
     parts: DraftParts
@@ -204,9 +204,9 @@ class Material:
     written_tokens: int
     """The budget for a model's summary and the additions to it."""
     words_tokens: int
-    """The part of either budget for the user's messages, which cannot be recovered."""
+    """The part of either budget for the user's messages, which cannot be recovered otherwise."""
     open_tokens: int = 0
-    """The part of either budget for the calls of the open turn, which is never shrunk."""
+    """The part of either budget for the calls of the open turn. It is never reduced."""
 
     @property
     def ledger(self) -> DirectiveLedger:
@@ -219,7 +219,7 @@ class Material:
         return self._resize(int(self.words_tokens * words_share), share)
 
     def trim(self) -> "Material":
-        """Return the material without space for pasted text and finished requests."""
+        """Return the material without the space for pasted text and finished requests."""
         return self._resize(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
 
     def _resize(self, words: int, share: float) -> "Material":
@@ -260,9 +260,9 @@ def gather_material(
     pinned: frozenset[int] = frozenset(),
     fold: FactsFold | None = None,
 ) -> Material:
-    """Gather the material of a segment. `fold` has the facts that earlier compactions read.
+    """Gather the material of a segment. `fold` has the facts from earlier compactions.
 
-    The words of `pinned` messages are left out, because these messages are shown whole.
+    Messages in `pinned` are left out, because they are shown whole.
     """
     facts, ledger = (fold or FactsFold()).gather(history, segment.items)
     if pinned:
@@ -296,7 +296,7 @@ def _without_words(facts: Facts, pinned: frozenset[int]) -> Facts:
 
 
 def compose(material: Material, written: Written | None, manner: Manner) -> Composed:
-    """Assemble the parts. Without a model's summary, the digest is the body."""
+    """Assemble the parts. Without a model's summary, use the digest instead."""
     tokens = material.budget_tokens if written is None else material.written_tokens
     beside_tokens = max(0, tokens - material.words_tokens - material.open_tokens)
     index_tokens = int(beside_tokens * LIMITS.index_ratio)

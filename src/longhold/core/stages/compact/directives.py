@@ -1,12 +1,12 @@
-"""The ledger of the user's requests: their words, their states, and how they are shown.
+"""The ledger of the user's requests, with their words, states and rendering.
 
 A message is an open directive until the user's words or a command change its state. A model may
-change it only by citing a message. The ledger is folded from the log, so compactions cannot degrade
-it.
+change the state only by citing a message. The ledger is folded from the log, so compactions cannot
+degrade it.
 
 Messages are shown whole until their budget is spent. Then finished requests shrink to their first
-words. Among the others, the longest lose their middle first, then all but their first words.
-Finally the oldest are left out. The first request and lists of requirements are shortened last.
+words. Among the others, the longest first lose their middle, then all but their first words.
+Finally the oldest are omitted. The first request and lists of requirements are shortened last.
 """
 
 import re
@@ -31,7 +31,7 @@ from longhold.core.stages.facts.user_text import (
 from longhold.core.view.tokens import estimate_tokens
 
 ENOUGH = 2 / 3
-"""Share of the words that a request must contain to be meant, because users abbreviate."""
+"""Share of the cancelled words that a request must contain to match, as users abbreviate."""
 
 _LEAD = r"^\W*(?:(?:oh|ah|hmm+|ok(?:ay)?|no|wait|actually|sorry|please|so|and|also|well|right|on second thought|but)\b[\s,.:;!-]*)*(?:let'?s |please |you can |we can |could you )?"
 _BARE = re.compile(
@@ -48,19 +48,19 @@ _NAMING = re.compile(
     r"\s+(?P<what>[^.,!?;:\n—]+)",
     re.IGNORECASE,
 )
-"""`plain` is unambiguous. A verb may be work (`cancel buttons`), so it needs an article."""
+"""`plain` matches are clear. A verb may name work (`cancel buttons`), so it needs an article."""
 _ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our|your|all|both)\s+", re.IGNORECASE)
 _POINTS = re.compile(r"^(?:the|my|that|this|those|these|our|your|all|both)\s", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:#|\bmessage |\bturn |\bT)(\d+)\b")
 _CONDITION = re.compile(r"\b(?:when(?:ever)?|if|unless|until|once|while)\b", re.IGNORECASE)
-"""A condition describes behaviour to build, or a decision still open."""
+"""Matches a condition, which describes behaviour to build or an open decision."""
 _STATED = re.compile(
     r"\b(?:should|must|needs?|shall|can|cannot|could|will|would|may|might|is|are|was|were|has|have"
     r"|had|does|do|did|gets?|goes|works?|looks?|shows?|says?|fails?|breaks?|ha[sd]n'?t|isn'?t"
     r"|aren'?t|doesn'?t|don'?t|can'?t|won'?t)\b",
     re.IGNORECASE,
 )
-"""A verb that makes a statement about the named thing: `the cancel page needs a title`."""
+"""Matches a verb in a statement about a thing, as in `the cancel page needs a title`."""
 _TAIL = re.compile(
     r"\b(?:any ?more|after all|for now|please|then|instead|because|since|as we)\b.*$", re.I
 )
@@ -82,13 +82,13 @@ _REMARK = re.compile(
     r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
 )
 LONGEST_CHARS = 1_500
-"""A longer message contains a paste, whose words are not the user's."""
+"""A longer message contains pasted text, whose words are not the user's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelling:
     words: frozenset[str] = frozenset()
-    """The words that identify the request; empty for the previous request."""
+    """The words that identify the request. They are empty if the previous request is meant."""
     phrase: str = ""
     """The exact wording. Requests that contain it are preferred."""
     number: int = 0
@@ -109,7 +109,7 @@ def cancellings(text: str) -> Iterator[Cancelling]:
 
 
 def _read_naming(naming: re.Match[str]) -> Cancelling | None:
-    """Return the named request, or None if the sentence makes a statement about it."""
+    """Return the named request, or None if the sentence only makes a statement."""
     what = _TAIL.sub("", naming["what"]).strip()
     phrase = _ARTICLE.sub("", what)
     number = _NUMBERED.search(phrase)
@@ -154,9 +154,9 @@ class Directive:
     text: str
     state: DirectiveState = "open"
     rests_on: int = 0
-    """The message that changed its state."""
+    """The number of the message that changed the state."""
     in_part: tuple[int, ...] = ()
-    """Messages that cancelled part of it."""
+    """Messages that cancelled part of the request."""
 
     @property
     def mark(self) -> str:
@@ -169,7 +169,7 @@ class Directive:
 
 @dataclass(slots=True)
 class DirectiveLedger:
-    """The directives by message. It reads each message and each recorded change once."""
+    """The directives by message. The ledger reads each message and each change once."""
 
     by_message: dict[int, Directive] = field(default_factory=dict)
     _changed: int = field(default=0, compare=False)
@@ -213,7 +213,7 @@ class DirectiveLedger:
             self._cancel(cancelling, words.id)
         text = f"{words.about}: {words.text}" if words.via == "answer" else words.text
         known = self.by_message.get(words.id)
-        if known is not None:  # there are two answers in one round
+        if known is not None:  # one round has two answers
             text = f"{known.text}\n{text}"
         self.by_message[words.id] = Directive(message=words.id, turn=turn, text=text)
 
@@ -236,7 +236,7 @@ class DirectiveLedger:
     def _find_meant(self, cancelling: Cancelling) -> list[Directive]:
         """Find the directives to cancel: the newest of the best matches.
 
-        If two or more words all match, every match is cancelled, because corrections end with their
+        If two or more words all match, every match is cancelled, including corrections of the
         request.
         """
         still_open = [each for each in self.by_message.values() if each.state == "open"]
@@ -278,7 +278,7 @@ def accept(
     said: Collection[int],
     known: Collection[int],
 ) -> Iterator[Directed]:
-    """Yield the claims that hold: they cite an existing, later message.
+    """Yield the valid claims, which cite an existing, later message.
 
     Only the user may cancel, replace or reopen a request, so such claims must cite one of `said`.
     """
@@ -302,7 +302,7 @@ HEADING = (
 SHORTENED = f"Where {CUT} stands words are left out"
 CAN_OPEN = "; all of them are in the message cited before it."
 LEAST_LINE_TOKENS = 10
-"""Tokens of the shortest message with its turn and number. Limits how many are shown."""
+"""Tokens of the shortest message with its turn and number. It limits how many are shown."""
 LEFT_OUT_TOKENS = 30
 
 
@@ -318,7 +318,7 @@ class ShownWords:
 def render_user_messages(
     ledger: DirectiveLedger, budget_tokens: int, *, can_open: bool = True
 ) -> ShownWords:
-    """Render the messages. `can_open` is True if the model has a tool that shows them in full."""
+    """Render the messages. `can_open` means that the model has a tool to show them in full."""
     if not ledger.directives:
         return ShownWords()
     vital = find_vital((each.message, each.text) for each in ledger.directives)
@@ -357,7 +357,7 @@ def render_user_messages(
 
 
 def words_tokens(ledger: DirectiveLedger, most_old_tokens: int | None = None) -> int:
-    """Return the size of the messages. Those that are not vital count up to `most_old_tokens`."""
+    """Return the size of the messages. Other than vital ones count up to `most_old_tokens`."""
     sizes = {each.message: tokens(_line(each, each.text.strip("\n"))) for each in ledger.directives}
     vital = find_vital((each.message, each.text) for each in ledger.directives)
     others = sum(size for message, size in sizes.items() if message not in vital)
@@ -366,9 +366,9 @@ def words_tokens(ledger: DirectiveLedger, most_old_tokens: int | None = None) ->
 
 
 def bounded_tokens(ledger: DirectiveLedger, most_tokens: int) -> int:
-    """Return at most `most_tokens`, or the size with all messages but the long ones whole.
+    """Return the size of the messages if long ones are shortened, at most `most_tokens`.
 
-    The first message, the last message and lists of requirements are whole at any length.
+    The first message, the last message and lists of requirements are never shortened.
     """
     vital = find_vital((each.message, each.text) for each in ledger.directives)
     last = ledger.directives[-1:]
@@ -383,7 +383,7 @@ def bounded_tokens(ledger: DirectiveLedger, most_tokens: int) -> int:
 
 
 def trimmed_tokens(ledger: DirectiveLedger) -> int:
-    """Return the size of the messages without pastes and finished requests."""
+    """Return the size of the messages without pasted text and finished requests."""
     texts = (
         _line(each, without_pastes(each.text.strip("\n"), cite(each.message)))
         if each.state == "open"
@@ -396,7 +396,7 @@ def trimmed_tokens(ledger: DirectiveLedger) -> int:
 def _choose_oldest(
     directives: Sequence[Directive], sizes: Mapping[int, int], excess: int
 ) -> Sequence[Directive]:
-    """Choose the messages to omit if even all first words are too long, oldest first."""
+    """Choose the messages to omit, oldest first, if even the first words of all do not fit."""
     if excess <= 0:
         return ()
     freed = accumulate(sizes[each.message] for each in directives)
@@ -409,7 +409,7 @@ def _choose_oldest(
 def _shorter_forms(
     directives: Sequence[Directive], vital: frozenset[int], *, can_open: bool
 ) -> Iterator[tuple[Directive, str, bool]]:
-    """Yield shorter texts in the order of use, and whether a text may fill the space left."""
+    """Yield shorter texts in the order of use. The flag means that a text may fill the space."""
     wheres = {each.message: cite(each.message) if can_open else "" for each in directives}
     longer = [each for each in directives[:-1] if len(each.text) > WHOLE_CHARS]
     longer = sorted(

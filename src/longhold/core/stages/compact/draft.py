@@ -1,9 +1,8 @@
 """Drafts of compactions, and how a draft is recorded.
 
-A draft is shrunk toward the compaction threshold: first with fewer restored files, then with a
-shorter summary. The user's messages are shortened only if the result exceeds the window's limit. If
-nothing fits, `ContextOverflow` lists what fills the window. Only `record_draft` writes a
-compaction.
+A draft above the compaction threshold gets fewer restored files, and then a shorter summary. The
+user's messages are shortened only if the result exceeds the window's limit. If nothing fits,
+`ContextOverflow` lists what fills the window. Only `record_draft` writes a compaction.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,42 +45,42 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
 
 ROOMY = (1.0, 0.5, 0.25)
-"""Shares of the budget for all but the user's messages, tried until enough space is free."""
+"""Shares of the budget without the user's messages, tried until enough space is free."""
 SHARES = ((0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
 """Shares of the budgets for a digest and the user's messages, tried until the result fits."""
 LEAST_SHARE = 0.25
-"""Share of the space above the untouched part that a summary and restored files may take."""
+"""Share of the space above the fixed part that a summary and restored files may take."""
 FIXED_SHARE = 0.1
-"""The same share, counted above the untouched part and the fixed part of the summary."""
+"""The same share if the fixed part of the summary is not counted."""
 ROOM_SHARE = 0.85
-"""Share of the limit that restored files may fill, so that the next answers fit."""
+"""Share of the limit that restored files may fill, so that the next answers still fit."""
 LINE_SHARE = 0.3
 """Share of the threshold that a summary may take."""
 HIGH_FLOOR_SHARE = 0.5
-"""Share of the threshold. If the fixed part is larger, a digest is tried before a model call."""
+"""If the fixed part exceeds this share of the threshold, a digest is tried before a model."""
 OVERFLOW_SHARE = 0.8
 """Target size after an overflow of unknown size, as a share of the used tokens."""
 FREE_SHARE, FREE_TOKENS = 0.25, 20_000
-"""Working space that the user's messages must leave: a share, or these tokens up to `FREE_MOST`."""
+"""Space that the user's messages must leave: a share, or these tokens up to `FREE_MOST`."""
 FREE_MOST, FREE_MOST_OLD = 0.5, 0.8
-"""Largest share of working space: for the first request and requirements, and for other messages.
+"""The largest share of free space next to vital messages, and next to other messages.
 
 In a 32K window, old messages that fill half of it would be sent and cached again every few turns.
 """
 OPEN_SHARE = 0.25
 """Share of the limit for the calls of the open turn, one line each."""
 FILLED_RATIO = 0.42
-"""Share of the threshold to fill. A 32K window then has space for fifteen ordinary answers."""
+"""Share of the threshold to fill. In a 32K window, about fifteen ordinary answers then fit."""
 
 
 SHORT_SUMMARY_TOKENS = 2_000
-"""Tokens of a short summary by a model in a 200K window, including Longhold's additions."""
+"""Size of a short summary by a model in a 200K window, including Longhold's additions."""
 REASON_CHARS = 16
-"""Characters by which reasons are compared. Later figures differ each time."""
+"""Number of characters by which reasons are compared, because the figures after them differ."""
 
 
 class NotShorter(RequestRejected):
-    """A summary would be as long as the text it replaces."""
+    """A summary would be as long as the text that it replaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ class CompactionDraft:
 
     @property
     def by(self) -> Literal["model", "notes", "digest"]:
-        """The author. Notes without any text by a model count as a digest."""
+        """The author of the summary. Notes without any text by a model count as a digest."""
         if self.written is None:
             return "digest"
         return "notes" if self.way == "notes" else "model"
@@ -112,13 +111,13 @@ class CompactionDraft:
 
 class Bounds(NamedTuple):
     aim: int
-    """The compaction threshold, from which target sizes are computed."""
+    """The compaction threshold, from which the target sizes are computed."""
     limit: int
-    """The compaction is impossible unless the result is below this size."""
+    """The limit. A compaction whose result is larger is impossible."""
 
 
 def find_bounds(engine: Engine, error: PromptTooLong | None = None) -> Bounds:
-    """Return the sizes to aim for, in gauge tokens. An overflow error corrects the gauge."""
+    """Return the target sizes in gauge tokens. An overflow error corrects the gauge."""
     full = engine.fullness()
     limit, used = full.window.full_tokens, full.used_tokens
     if error is not None:
@@ -132,11 +131,11 @@ def find_bounds(engine: Engine, error: PromptTooLong | None = None) -> Bounds:
 
 
 def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
-    """Prepare `gather_material` for a thread: read everything from the engine now."""
+    """Prepare `gather_material` for a thread by reading everything from the engine now."""
     weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     free = window.full_tokens - weigh(_measure_rest(engine, segment))
-    estimated = tokens_by_weight(engine.view.total, CLAUDE)  # counted like budgets
+    estimated = tokens_by_weight(engine.view.total, CLAUDE)  # the same units as the budgets
     scale = estimated / max(1, weigh(engine.view.total))
     most_words, most_old_words = (
         max(0, int(scale * (free - max(FREE_SHARE * free, min(share * free, FREE_TOKENS)))))
@@ -144,7 +143,7 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
     )
     return partial(
         gather_material,
-        # A copy, because a thread reads it while the session may append entries.
+        # This is a copy, because a thread reads it while the session may append entries.
         engine.view.history.copy(),
         segment,
         tokens,
@@ -158,14 +157,14 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
 
 
 def write_request(engine: Engine, material: Material, focus: Sequence[str]) -> str:
-    """Write the request for a summary. It is short for a small window, which must hold it too."""
+    """Write the request for a summary. A small window gets a short request."""
     segment = material.segment
     whole = {item.id for item in segment.items}
     return ask_for_summary(
         segment.kind,
         focus=focus,
         directives=material.ledger.directives,
-        # An earlier summary shortened the other messages, so the model cannot read them whole.
+        # An earlier summary shortened the other messages, so the model cannot see them whole.
         shortened=[each for each in material.words().shortened if each.message in whole],
         pivot=segment.pivot,
         most_listed=scale_tokens(LISTED_MESSAGES, engine.fullness().window.limit_tokens),
@@ -175,14 +174,14 @@ def write_request(engine: Engine, material: Material, focus: Sequence[str]) -> s
 def check_helps(engine: Engine, material: Material, manner: Manner, bounds: Bounds) -> None:
     """Raise unless the shortest digest would bring the context below the limit."""
     lowest = sum(weight.tokens for weight in floor(engine.view, engine.make_weigher()))
-    # If even a digest does not fit, which needs no call, a model's summary would not fit either.
+    # If even a digest does not fit, a model's summary would not fit either.
     if lowest >= HIGH_FLOOR_SHARE * bounds.limit:
         composed = compose(material.shrink(*SHARES[-1]), None, manner)
         fit_draft(engine, CompactionDraft(material=material, composed=composed), manner, bounds)
 
 
 def check_shorter(engine: Engine, material: Material) -> None:
-    """Raise if even a short summary would not save space, before a model call is paid for."""
+    """Raise if even a short summary would not save space, before paying for a model call."""
     words = render_user_messages(material.ledger, material.trim().words_tokens).text
     least = _measure_rest(engine, material.segment) + measure_content((Text(text=words),))
     full = engine.fullness()
@@ -210,7 +209,7 @@ def _check_less(before: int, after: int) -> None:
 def fit_draft(
     engine: Engine, draft: CompactionDraft, manner: Manner, bounds: Bounds
 ) -> CompactionDraft:
-    """Shrink a draft until the result leaves space to work, or at least is below the limit."""
+    """Shrink a draft until the result leaves space to work, or is at least below the limit."""
     fit, line = make_room(engine, draft, manner, bounds.aim), bounds.limit
     if after_tokens(engine, fit, fit.restored) < line:
         return fit
@@ -221,15 +220,15 @@ def fit_draft(
             return found
     bare = replace(fit, restored=())
     if engine.make_weigher()(_total_after(engine, bare, ())) < line:
-        return bare  # it fits by weight; the next answer corrects the gauge
+        return bare  # it fits by the weights, and the next answer corrects the gauge
     left = after_tokens(engine, bare, ())
     raise ContextOverflow(explain_floor(floor(engine.view, engine.make_weigher()), line, left))
 
 
 def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, aim: int) -> CompactionDraft:
-    """Restore fewer files, then shorten the text, until enough space is free to work in.
+    """Restore fewer files and then shorten the text, until enough space is free.
 
-    The user's messages are not touched: less free space is better than losing their words.
+    The user's messages stay, because losing them is worse than less free space.
     """
     fit, target = draft, _target_for(engine, draft, aim)
     for share in ROOMY:
@@ -242,7 +241,7 @@ def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, aim: int) 
 def _fit_restored(
     engine: Engine, draft: CompactionDraft, most: int, most_bare: int
 ) -> CompactionDraft | None:
-    """Restore as many files as fit into `most` tokens, or none if that fits into `most_bare`."""
+    """Restore as many files as fit into `most` tokens, or none if the rest fits `most_bare`."""
     for restored in lighten(draft.restored):
         if after_tokens(engine, draft, restored) <= (most if restored else most_bare):
             return replace(draft, restored=restored)
@@ -256,7 +255,7 @@ def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDr
 
 
 def _target_for(engine: Engine, draft: CompactionDraft, aim: int) -> int:
-    """Return the target size. It is larger if a compaction cannot touch a large part."""
+    """Return the target size, which is larger if the fixed part is large."""
     stays = engine.make_weigher()(_measure_rest(engine, draft.material.segment))
     fixed = stays + draft.material.words_tokens + draft.material.open_tokens
     return int(
@@ -276,9 +275,9 @@ def _shrink(draft: CompactionDraft, material: Material, manner: Manner) -> Compa
 
 
 def lighten(restored: SpokenContent) -> Iterator[SpokenContent]:
-    """Yield the restored content with ever fewer files, dropping the oldest first, then nothing.
+    """Yield the restored content with fewer and fewer files, oldest dropped first, then nothing.
 
-    Todos, plan, skills and hook output are dropped last: they are small and cannot be read again.
+    Todos, plan, skills and hook output go last, because they cannot be read again.
     """
     texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
     starts = [i for i, text in texts if is_restored_file(text)]
@@ -302,7 +301,7 @@ def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 def _measure_rest(engine: Engine, segment: Segment) -> Measure:
     gone = NOTHING
     for item in segment.items:
-        # A compaction keeps pinned items verbatim, so they free nothing.
+        # A compaction keeps pinned items verbatim, so covering them frees nothing.
         if not engine.view.is_pinned(item):
             gone = gone + item.measure
     return engine.view.total - gone
@@ -314,7 +313,7 @@ def sum_usage(entries: Sequence[AnyEntry]) -> Usage | None:
 
 
 def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "") -> str:
-    """Describe a compaction in a line, with the reason if no model wrote the summary."""
+    """Describe a compaction in one line, with the reason if no model wrote the summary."""
     how = {
         "digest": "from the log, without a model",
         "notes": "from the notes, without a call",
@@ -340,7 +339,7 @@ def record_draft(
     if draft.restored:
         engine.record(Restored(compaction=entry.n, content=draft.restored))
     if frame is not None:
-        # The frame depends on the compaction, so that undo restores the old frame with the history.
+        # The frame depends on the compaction, so that an undo restores the old frame too.
         engine.record(structs.replace(frame, rests_on=(entry.n,)))
     for directed in _states(draft):
         engine.record(directed)
@@ -390,5 +389,5 @@ def _states(draft: CompactionDraft) -> Iterator[Directed]:
     ledger, items = draft.material.ledger, draft.material.segment.items
     said = {each.message for each in ledger.directives}
     known = {item.id for item in items} | said
-    # A claim that a request is done counts only if it cites a message that shows it.
+    # A claim that a request is done counts only if it cites a message as proof.
     yield from accept(read_claims(draft.written.states), ledger, said=said, known=known)

@@ -1,7 +1,7 @@
-"""The facts and the ledger of a session, folded entry by entry like the view.
+"""The facts and the ledger of a session, updated entry by entry like the view.
 
-Compacted history is read, masked and shortened once and then carried over, so the cost of a
-compaction depends only on new entries.
+Compacted history is read, masked and shortened only once. The cost of a compaction thus depends
+only on new entries.
 """
 
 from bisect import bisect_left, bisect_right
@@ -33,7 +33,7 @@ from longhold.core.view.items import Item
 
 class KnownFacts(NamedTuple):
     facts: Facts
-    """Secrets are masked, here and in the ledger."""
+    """The facts, with masked secrets."""
     ledger: DirectiveLedger
 
 
@@ -41,7 +41,7 @@ class FactsFold:
     def __init__(self, mask: Callable[[str], str] = mask_secrets) -> None:
         self._mask = mask
         self._lock = Lock()
-        """Drafts are made in threads."""
+        """The lock is needed because drafts are made in threads."""
         self._begin()
 
     def gather(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
@@ -65,11 +65,11 @@ class FactsFold:
         self._read = 0
         self._view = View()
         self._first = 0
-        """The order of the first item that was released, or 0."""
+        """The order of the first released item, or 0."""
         self._made_by: dict[int, str] = {}
         self._directed: list[Directed] = []
         self._settled = 0
-        """Items below this order have been carried over."""
+        """Items below this order are already carried over."""
         self._turns: list[TurnFacts] = []
         self._rounds: list[int] = []
         self._tasks: dict[str, TaskFact] = {}
@@ -79,7 +79,7 @@ class FactsFold:
         self._ledger = DirectiveLedger()
 
     def _follow(self, history: Sequence[AnyEntry]) -> None:
-        """Fold new entries as if nothing had been compacted or collapsed."""
+        """Process new entries as if nothing had been compacted or collapsed."""
         new = history[self._read :]
         if len(history) < self._read or any(isinstance(e, Undone | Redone | Rewound) for e in new):
             self._begin()

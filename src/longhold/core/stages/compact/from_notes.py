@@ -34,7 +34,7 @@ from longhold.errors import LongholdError
 WAY = "notes"
 SECTION_CHARS_PER_TOKEN = 4
 LEFT_RATIO = 0.85
-"""Share of the threshold. If notes leave more than this, another compaction follows soon."""
+"""Share of the threshold. If notes leave more, another compaction would follow soon."""
 
 
 def show_notes(page: NotesPage, file: str = "") -> str:
@@ -56,7 +56,7 @@ class FromNotes:
         self._facts = facts
 
     def explain_absence(self, engine: Engine, *, can_wait: bool = True) -> str:
-        """Return why notes are not tried before a model is called; "" if they are."""
+        """Return why notes are not tried before a model, or "" if they are."""
         settings = engine.settings.notes
         if engine.settings.compact.instructions:
             return "`compact.instructions` has special instructions for the summary"
@@ -68,7 +68,7 @@ class FromNotes:
         return "" if self._fresh_cursor(engine) else "no notes by a model cover the history"
 
     async def draft(self, engine: Engine, manner: Manner, bounds: Bounds) -> CompactionDraft | None:
-        """Return a compaction from notes, or None if they leave too much or cannot be read."""
+        """Return a compaction from notes, or None if they are unreadable or leave too much."""
         since = len(engine.view.history)
         await self._notes.wait()
         if self.explain_absence(engine, can_wait=False):
@@ -89,7 +89,7 @@ class FromNotes:
         material = await asyncio.to_thread(gather)
         written = judgement if judged_upto else None
         composed = await asyncio.to_thread(compose, material, written, manner)
-        if judgement is not None and written is None:  # notes that cover nothing only add
+        if judgement is not None and written is None:  # notes that cover nothing are only added
             text = f"{composed.text}\n\n{mask_secrets(judgement.text)}"
             composed = replace(composed, text=text)
         segment = self._segment(engine, covered.last, composed, bounds.aim)
@@ -177,7 +177,7 @@ def _skip_summary(items: Sequence[Item]) -> int:
 
 
 def _skip_restored(items: Sequence[Item]) -> int:
-    """Return the first item to keep, after any outdated restored files."""
+    """Return the first item to keep, after any restored files that are outdated."""
     behind = (i + 1 for i, item in enumerate(items) if is_summary(item) or _is_restored(item))
     return max(behind, default=0)
 

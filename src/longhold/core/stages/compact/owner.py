@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 LOAD_SHARE = 0.5
-"""Share of the threshold at which the code is loaded. Later, no file descriptor may be free."""
+"""Share of the threshold at which the code is loaded, while files can still be opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +32,16 @@ class CompactRequest:
     focus: str = ""
     kind: SummaryKind = "full"
     pivot: int = 0
-    """The message at which a partial compaction begins or ends."""
+    """The message with which a partial compaction begins or ends."""
     error: PromptTooLong | None = None
-    """Set if the provider reported that the whole conversation is too long."""
+    """The error, if the provider reported that the conversation is too long."""
     by_model: bool = True
 
 
 def manual_request(
     focus: str = "", *, start: int | None = None, end: int | None = None, by_model: bool = True
 ) -> CompactRequest:
-    """Request a compaction by hand: of all history, from message `start` on, or up to `end`."""
+    """Make a user's request to compact all history, from message `start` on, or up to `end`."""
     if start is not None and end is not None:
         raise RequestRejected("start and end cannot be combined; give only one")
     asked = CompactRequest(trigger="manual", focus=focus, by_model=by_model)
@@ -74,14 +74,14 @@ async def _restore_nothing(*_: object) -> SpokenContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionHooks:
-    """Callbacks with which the owner of a session extends its compactions."""
+    """Callbacks with which a session's owner extends its compactions."""
 
     before: Callable[[Trigger, str], Awaitable[Before]] = _say_nothing
     after: Callable[[Compacted], Awaitable[None]] = _do_nothing
     restore: Callable[["Segment"], Awaitable[SpokenContent]] = _restore_nothing
     """Returns the files, skills, plan and todos to show again."""
     greet: Callable[[], Awaitable[SpokenContent]] = _restore_nothing
-    """Returns hook output for the new session, which is appended to the restored content."""
+    """Returns hook output for the new context, which is appended to the restored content."""
     renew: Callable[[], Awaitable[Framed | None]] = _do_nothing
     tell: Callable[[str], None] = lambda _: None
     progress: Callable[[str], None] = lambda _: None
@@ -89,7 +89,7 @@ class CompactionHooks:
 
 
 class CompactionStage(Part):
-    """The compact stage of a session: above the threshold, after an overflow, or on request."""
+    """The compact stage, which acts above the threshold, after an overflow, or on request."""
 
     steps = ("wait", "shorten", "relieve", "compact")
 
@@ -101,7 +101,7 @@ class CompactionStage(Part):
         notes: Notes,
         summariser: "Summariser | None" = None,
     ) -> None:
-        """Without `ask`, no model is called. A plug-in's `summariser` comes first, then `notes`."""
+        """Without `ask`, no model is called. The plug-in `summariser` precedes `notes`."""
         self.hooks = hooks
         self._ask = ask
         self._notes, self._summariser = notes, summariser
@@ -109,7 +109,7 @@ class CompactionStage(Part):
 
     def load(self) -> "Compaction":
         if self._loaded is None:
-            # Imported here because short sessions do not need it, and it is a fifth of a session's
+            # This is imported here because short sessions do not need it, and it is a fifth of the
             # code.
             from longhold.core.stages.compact.compact import Compaction
 

@@ -1,4 +1,4 @@
-"""A summary by fixed patterns, for the simulator and for replays without a model."""
+"""A summary made from fixed patterns, for the simulator and for replays without a model."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "content": ("content", "file_text", "text", "contents"),
 }
 REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
-QUOTE_CHARS = 400  # limit for each request in a summary, enough for its gist
+QUOTE_CHARS = 400  # limit for each request in a summary
 LINE_CHARS = 160  # limit for each tool result in a report
 
 

@@ -1,7 +1,7 @@
 """Choose which part of a view a compaction covers.
 
-An item holds an answer with its results, so a segment can be cut between any two items. Messages
-and results that the model has not answered yet are never covered.
+An answer and its results are one item, so a segment can be cut between any two items. Messages and
+results that the model has not answered yet are never covered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ class Segment:
 
 
 def whole_segment(view: View, *, again: bool = False) -> Segment | None:
-    """Cover everything allowed; None if that is too little. `again` allows a lone summary."""
+    """Cover everything allowed, or return None if it is too little. `again` allows one summary."""
     end = view.count_compactable()
     if again:
         summaries = [i + 1 for i, item in enumerate(view.items) if is_summary(item)]
@@ -54,7 +54,7 @@ def segment_before(view: View, start: int) -> Segment | None:
 
 
 def _cut_at(view: View, end: int) -> Segment | None:
-    """Cover the items before `end`. A round after it stays."""
+    """Cover the items before `end`. The round at `end` stays."""
     items, tail = tuple(view.items[:end]), view.items[end:]
     if not any(isinstance(item, Round) for item in tail):
         return Segment(items=items) if items else None
@@ -62,7 +62,7 @@ def _cut_at(view: View, end: int) -> Segment | None:
 
 
 def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
-    """Cover everything from a message on, or up to and including it, if that is enough."""
+    """Cover everything from a message on, or up to and including it. Raise if it is too little."""
     item = view.item_of(pivot)
     if item is None or (item.id != pivot and is_summary(item)):
         raise RequestRejected(_explain_missing(view, pivot))
@@ -108,7 +108,7 @@ def kept_rounds(view: View, segment: Segment) -> list[Round]:
 
 
 def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
-    """Yield the files whose full text is in these rounds: read there, or written whole."""
+    """Yield the files whose full text these rounds contain, because they read or wrote it."""
     for item in rounds:
         for use in item.tool_uses():
             described, result = description_of(use.name), item.result_of(use.id)
@@ -120,5 +120,5 @@ def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
 
 
 def is_whole(result: Result) -> bool:
-    """True if a result is still shown in full, not as a pointer to an earlier result."""
+    """Return whether a result is shown in full and not as a reference to another result."""
     return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)

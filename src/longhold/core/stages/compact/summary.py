@@ -1,8 +1,8 @@
-"""A summary by a model: the request, the ways to make it, and the check of the answer.
+"""A summary by a model: the request, the ways to call a model, and the check of the answer.
 
 The model writes seven of nine sections. Longhold adds files, commands and user messages. A fork
 reads the conversation from the cache. A direct call has a short prompt, no tools, no images and as
-little thinking as the model accepts. `NoSummary` is raised for an apology or half an answer.
+little thinking as the model accepts. An apology or an incomplete answer raises `NoSummary`.
 """
 
 import re
@@ -45,12 +45,12 @@ SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "
 
 HEADINGS = {n: SECTIONS[n] for n in (1, 2, 4, 5, 7, 8, 9)}
 NEEDED = frozenset({1, 8})
-"""The request and the current work. Without them the work cannot continue."""
+"""The request and the current work. Without these sections, work cannot continue."""
 ENOUGH_SECTIONS = 5
-"""One or two sections may be missing if there was nothing to say."""
+"""A model may omit one or two sections if there is nothing to say."""
 PIVOT_CHARS = 120
 LISTED_MESSAGES = 80
-"""Limit in a 200K window. Earlier summaries already covered the older messages."""
+"""Limit in a 200K window. Earlier summaries cover the older messages."""
 LISTED_CHARS = 100
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -65,14 +65,14 @@ class Written:
 
     text: str
     states: str = ""
-    """Unchecked claims about the state of the user's requests."""
+    """Claims about the state of the user's requests, not yet checked."""
 
 
 _PROMPTS = {
     file.name.removesuffix(".md"): file.read_text("utf-8").strip()
     for file in (files("longhold.core.stages.compact") / "prompts").iterdir()
 }
-"""Read at import, because compaction must work even if no more files can be opened."""
+"""These are read at import, because compaction must work even if no file can be opened."""
 
 
 def prompt(name: str) -> str:
@@ -132,7 +132,7 @@ def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
 
 
 def _match_heading(number: int, title: str) -> str:
-    """Match a heading by its first characters, because models word them differently."""
+    """Match a heading by its first characters, because models change the wording."""
     wanted = HEADINGS.get(number, "")
     return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""
 
@@ -143,7 +143,7 @@ OUTPUT_TOKENS = 20_000
 OUTPUT_SHARE = 0.2
 """Share of a small window that the output may take."""
 SOON = Retries(attempts=2, obey_seconds=3.0)
-"""While the user waits there is only one retry, because the digest is always available."""
+"""While the user waits, there is only one retry, because a digest is always possible."""
 TRUNCATIONS = 3
 TRUNCATED_SHARE = 0.2
 
@@ -167,19 +167,19 @@ _SAID: dict[SummaryFault, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
-    """A conversation that is to be summarised."""
+    """A conversation to summarise."""
 
     messages: tuple[JsonObject, ...]
-    """In the form of the Messages API, all of it text: tool calls and results are described."""
+    """The messages in the format of the Messages API. Tool calls and results become text."""
     instructions: str
-    """What the summary has to contain, as a model is told."""
+    """Instructions for a model about the content of the summary."""
     max_tokens: int
     model: str
     """The model that continues from the summary."""
 
 
 Summariser: TypeAlias = Callable[[SummaryRequest], Awaitable[str]]
-"""A plug-in's. It returns a summary, or raises, and then the next way of the rules is tried."""
+"""A plug-in that returns a summary. If it raises, the next way is tried."""
 
 
 async def ask_plugin(summariser: Summariser, request: SummaryRequest) -> Written:
@@ -194,7 +194,7 @@ async def ask_plugin(summariser: Summariser, request: SummaryRequest) -> Written
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWriter:
-    """Has a model write a summary, or raises."""
+    """Lets a model write a summary, or raises."""
 
     engine: Engine
     ask: AskFork | None
@@ -209,7 +209,7 @@ class SummaryWriter:
     async def ask_directly(
         self, items: Sequence[Item], error: PromptTooLong | None = None
     ) -> Written:
-        """Ask in a separate call, dropping the oldest rounds while the prompt is too long."""
+        """Ask in a separate call. Drop the oldest rounds while the prompt is too long."""
         left = truncate(items, error) if error is not None and len(items) > 1 else tuple(items)
         for _ in range(TRUNCATIONS):
             try:
@@ -304,7 +304,7 @@ def _describe_block(block: Block) -> str:
 
 
 def truncate(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
-    """Drop the oldest items: the known overflow, otherwise a fifth. Keep at least one item."""
+    """Drop the oldest items to remove the overflow, or a fifth if its size is unknown."""
     if len(items) < 2:
         raise error
     if error.needed_tokens and error.allowed_tokens and error.needed_tokens > error.allowed_tokens:
@@ -330,4 +330,4 @@ def _prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]
     cut = prefix.with_messages((*whole, message_to_wire(shown[-1])))
-    return replace(cut, before=None)  # a shorter conversation is a different one
+    return replace(cut, before=None)  # a shorter conversation has another prefix

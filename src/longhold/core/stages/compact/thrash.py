@@ -1,8 +1,8 @@
 """Guard against repeated compactions when something keeps refilling the window.
 
-After a streak of quick compactions, the largest contents are named and cleared. After the second
-streak no model is called for summaries for a while; after the third, work stops. Normal work in
-between resets the count.
+After a streak of quick compactions, Longhold names and clears the largest content. After the second
+streak, no model writes summaries for a while. After the third, work stops. Normal work in between
+resets the count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,27 +19,27 @@ from longhold.core.turn.engine import Engine
 from longhold.core.view.items import Round
 
 THRASH_TURNS = 3
-"""If the window is full again after this many answers, something refilled it."""
+"""If the window is full again after this many answers, the compaction counts as quick."""
 THRASH_RATIO = 0.1
-"""Share of the threshold. If less work than this refills the window, the compaction was useless."""
+"""Share of the threshold. If less new content refills the window, the compaction was useless."""
 THRASH_TIMES = 3
-"""Quick compactions in a row before the cause is searched for."""
+"""Number of quick compactions in a row that make a streak."""
 WHAT = "thrash"
 CALM = 6
-"""Number of compactions, longer than a streak, after which an earlier streak is forgotten."""
+"""After this many compactions without a streak, earlier streaks are forgotten."""
 CLEARED = "This result filled the window again and again, and was cleared."
 HEAVY_SHARE = 0.1
-"""A single item of this share of the threshold is large enough to act on."""
+"""An item that takes this share of the threshold is large enough to act on."""
 
 
 def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
     """Find what refills the window, clear it if possible, and record it.
 
-    Return a line for the user, and whether files are still restored after compactions.
+    Return a line for the user, and whether compactions still restore files.
     """
     line, done = engine.fullness().window.auto_tokens, list[str]()
     found = weigh_parts(engine.view, engine.make_weigher())
-    # Results that the model has not read yet are not the cause: it has just asked for them.
+    # Results that the model has not read are not the cause, because it has just requested them.
     heavy = [one for one in found if one.tokens >= HEAVY_SHARE * line and one.kind != "waiting"]
     why = f"{REFILLED}, by {heavy[0] if heavy else 'many small things'}"
     for one in heavy:
@@ -71,7 +71,7 @@ def record_shortened(engine: Engine, texts: Mapping[str, str], why: str, rule: s
 
 
 def count_streaks(history: Sequence[AnyEntry]) -> int:
-    """Count the streaks that were stopped. Enough compactions without a streak reset the count."""
+    """Count the streaks that were stopped. Enough calm compactions reset the count."""
     stopped = calm = 0
     for entry in history:
         match entry:
@@ -84,7 +84,7 @@ def count_streaks(history: Sequence[AnyEntry]) -> int:
 
 
 def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness) -> bool:
-    """True if the threshold was reached again quickly, several times in a row.
+    """Return whether the threshold was reached again quickly, several times in a row.
 
     An undone compaction (`dead`) does not count, because the undo restored its history.
     """
@@ -109,9 +109,9 @@ def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness)
 
 
 UNREAD_CHARS = (2_000, 1_000, 500, 200)
-"""Lengths to cut results to that are too long for the window. The first that fits is used."""
+"""Lengths to which results that exceed the window are cut. The first that fits is used."""
 FITTING_SHARE = 0.95
-"""Share of the limit to fill with shortened results, leaving space for a summary and for errors."""
+"""Share of the limit to fill with shortened results, so that a summary still fits."""
 
 
 def shorten_unread(engine: Engine, limit: int) -> str:
@@ -144,18 +144,18 @@ def shorten_unread(engine: Engine, limit: int) -> str:
 
 
 WAYS = frozenset({"provider", "fork", "direct", "pieces"})
-"""Ways that call a model. Logs of earlier versions also have `pieces`."""
+"""Ways of summarising that call a model. Logs of earlier versions also have `pieces`."""
 STAGE = "compact: "
 FAILURES = 3
 """After this many failures in a row, no model is called automatically for a while."""
 RETRY_SECONDS = 1_800.0
-"""When a model is called again. Most outages are over by then."""
+"""Delay in seconds before a model is called again. Most outages are over by then."""
 RETRY_COMPACTIONS = 5
-"""A model is also called again after this many compactions from the log."""
+"""After this many compactions without a model, a model is called again, too."""
 
 
 def is_broken(history: Sequence[AnyEntry], now: float) -> bool:
-    """True if only manual compactions may call a model now."""
+    """Return whether only manual compactions may call a model now."""
     in_a_row, since, failed_at, has_failed = 0, 0, 0.0, False
     for entry in history:
         match entry:

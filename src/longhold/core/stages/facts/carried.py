@@ -1,4 +1,4 @@
-"""Facts of compacted history are carried over, shortened and limited in number.
+"""Carry over facts of compacted history, shortened and limited in number.
 
 The user's words stay whole. The oldest turns keep only these words and the changed files.
 """
@@ -46,13 +46,13 @@ _BINDING_HEADING = re.compile(
 )
 _TERM = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<![-\d])\b\d{1,3}\b(?![-\d])")
 _PRESCRIBED = re.compile(r"[\"“](?=[^\"“”]*[A-Za-z]{2})[^\"“”]{6,80}[\"”]")
-"""A quoted text that a document prescribes, such as a label or a message."""
+"""Matches a quoted text that a document prescribes, such as a label or a message."""
 _HEADING = re.compile(r"#{1,6} +\S|[A-Z][A-Z &-]{3,40}$|\*\*[^*]+\*\*:?$")
 _ITEM = re.compile(r"[-*+•↳←→] |\d{1,2}[.)] |\|")
 _REFERENCE = re.compile(
     r"[-*+•] +`?(?:https?://\S+|[\w.@-]*/[\w./@*-]*|[\w-]+\.\w{1,5})`?(?: \([^)]*\))?"
 )
-"""A line with only a file or page, which demands nothing."""
+"""Matches a line with only a file or page, which requires nothing."""
 _FENCE = "```"
 _RULE = set("-=*_|: ")
 
@@ -66,7 +66,7 @@ class _Line(NamedTuple):
 
 
 def is_document(text: str) -> bool:
-    """True if a text is structured by headings, as documents and tickets are."""
+    """Return whether a text is structured by headings, like a document or a ticket."""
     lines = (line.strip() for line in text.splitlines()[:SCANNED_LINES])
     return sum(bool(_HEADING.match(line)) for line in lines) > 1
 
@@ -92,7 +92,7 @@ def demands(text: str, chars: int) -> str:
 
 
 def _identify(line: _Line) -> str | int:
-    """Return the key for removing duplicate lines. A heading is identified only by its position."""
+    """Return the key by which duplicate lines are found. For a heading it is the position."""
     return line.number if line.number == line.heading else line.text
 
 
@@ -136,7 +136,7 @@ LISTED_CHARS = 2_000
 DOCUMENT_CHARS = 8_000
 CODE_CHARS = 1_000
 MOST_STEPS = 400
-"""Limit for all carried turns. Recorded sessions have fewer."""
+"""Limit for the steps of all carried turns. Recorded sessions have fewer."""
 MOST_PATHS = 60
 
 
@@ -180,7 +180,7 @@ def bound_turns(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
     paths = set[str]()
     for turn in reversed(turns):
         left -= len(turn.steps)
-        if left < 0 and not kept:  # the turn may still be open, so each of its calls matters
+        if left < 0 and not kept:  # the turn may be open, so each of its calls matters
             older = (_keep_line(one) for one in turn.steps[:-MOST_STEPS] if isinstance(one, Call))
             turn = replace(turn, steps=(*older, *turn.steps[-MOST_STEPS:]))
         elif left < 0:

@@ -1,6 +1,6 @@
-"""The facts of a segment: turns, each with the user's words and the steps that followed.
+"""The facts of a segment, as turns with the user's words and the steps that followed.
 
-Steps are uncut. Every fact has the number of its message, so that a reader can open it.
+Steps are complete. Every fact has its message's number, so that a reader can open it.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from longhold.core.messages import JsonObject
 from longhold.core.stages.facts.outcome import has_failed, only_looks
 
 Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
-"""How the user's words arrived: typed, as a command or shell line, or in a tool result."""
+"""How the user's words arrived: as a message, a command or shell line, or in a tool result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class CommandFact:
     output: str = ""
     is_error: bool = False
     task: str = ""
-    """The name of the background task, if the command continues there."""
+    """The name of the background task in which the command continues, if any."""
 
     @property
     def has_failed(self) -> bool:
@@ -75,7 +75,7 @@ class CommandFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of any other tool: a sub-agent, a page, a tool server."""
+    """The result of any other tool, such as a sub-agent, a web page or an MCP server."""
 
     id: int
     tool: str
@@ -215,7 +215,7 @@ class Facts:
         return ((turn, step) for turn, step in self.steps() if isinstance(step, kind))
 
     def words(self) -> Iterator[tuple[int, WordsFact]]:
-        """Yield the user's words, typed or from tool results, with the turn number."""
+        """Yield the user's words with the turn number, whether typed or from tool results."""
         for turn in self.turns:
             if turn.words is not None:
                 yield turn.number, turn.words
@@ -224,7 +224,7 @@ class Facts:
                     yield turn.number, step
 
     def mask_secrets(self, mask: Callable[[str], str]) -> "Facts":
-        """Mask secrets in every text before it is cut, because a cut secret is not recognised."""
+        """Mask secrets in every text. This comes before cutting, which could split a secret."""
         turns = tuple(
             replace(
                 turn,

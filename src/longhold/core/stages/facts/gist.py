@@ -11,14 +11,14 @@ from longhold.core.messages.text import CUT, cut, one_line, sentences, without_c
 from longhold.core.stages.facts.names import find_names, has_name
 
 REMEMBERED = 4_096
-"""Number of cached texts. More than a long session has answers, which each compaction reads."""
+"""Number of cached texts. A long session has fewer answers, which each compaction reads."""
 CONCLUSIONS = 2
 LEAST_CHARS = 40
 LONG_CHARS = 400
-"""An answer of this length between calls has content, not just an announcement."""
+"""An answer of this length between calls has content and is not just an announcement."""
 QUESTION_CHARS = 160
 WEIGHED_SENTENCES = 60
-"""A longer text is a document, represented by its beginning."""
+"""A text with more sentences is a document. Its beginning represents it."""
 
 _CONCLUDES = re.compile(
     r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
@@ -48,9 +48,9 @@ DOUBTS = re.compile(r"\b(?:maybe|perhaps|might|could be|possibly|wait)\b", re.IG
 _ANNOUNCES = re.compile(
     r"(?:Now|First|Next|Then|Good|Great|Perfect|Excellent|Clean|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
 )
-"""Beginnings of sentences that announce a step, which is listed anyway."""
+"""Beginnings of sentences that announce a step. The step itself is listed anyway."""
 _CHEERS = re.compile(r"(?:Good|Great|Perfect|Excellent|OK|Okay|I see|I can see|I understand)\b")
-"""The beginnings among these that a finding may follow."""
+"""Those of these beginnings that may precede a finding."""
 _LIMITS = re.compile(
     r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't|wouldn't"
     r"|couldn't|would|must|needs?|broken?|breaks?|fails?)\b",
@@ -60,7 +60,7 @@ _OPEN = re.compile(
     r"\b(?:limitation|cannot|remain(?:s|ing)?|pending|not yet|todo|unresolved|next steps?)\b",
     re.IGNORECASE,
 )
-"""Matches remaining work and open questions."""
+"""Matches mentions of remaining work and open questions."""
 _MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 FRAGMENT_CHARS = 20
 """A shorter sentence has no content by itself."""
@@ -69,7 +69,7 @@ MOST_NAMES = 3
 _TABLE = re.compile(
     r"^[ \t]*\|[ \t|:-]+\|[ \t]*$\n?|^[ \t]*\|[ \t]*|(?<![ \t])[ \t]*\|[ \t]*$", re.MULTILINE
 )
-"""The rule below the head of a table, and the borders of its rows."""
+"""Matches the rule below a table's header and the borders of its rows."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 
@@ -84,7 +84,7 @@ def only_announces(text: str) -> bool:
 
 
 def is_strong(sentence: str) -> bool:
-    """True if a sentence names a cause or a decision, outside of its quotes."""
+    """Return whether a sentence names a cause or a decision outside of quotation marks."""
     lower = sentence.lower()
     if not any(hint in lower for hint in _STRONG_HINTS):  # ten times as fast as the pattern
         return False
@@ -111,7 +111,7 @@ def add_reason(said: Sequence[str], sentence: str) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def remark(text: str, chars: int) -> str:
-    """Return the statement in an answer between calls, or "" if it only announces or cheers."""
+    """Return the statement in an answer between calls, or "" if it only announces the next step."""
     said = [s for s in sentences(without_code(text)) if not announces(s)]
     strong = [i for i, s in enumerate(said) if is_strong(s)]
     first = strong[0] if strong else 0
@@ -132,11 +132,11 @@ def gist(
 ) -> str:
     """Select the key sentences of an answer, in order. `CUT` replaces omitted sentences.
 
-    Sentences in `known` are shown elsewhere.
+    Sentences in `known` are omitted, because they are shown elsewhere.
     """
     text = _TABLE.sub("", text)
     if len(whole := one_line(text)) <= chars and not any(s in whole for s in known):
-        return whole  # with its code
+        return whole  # including its code
     body = without_code(text)
     said = [_strip_marks(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
@@ -160,7 +160,7 @@ def _strip_marks(sentence: str) -> str:
 def _weight(said: list[str], place: int) -> float:
     sentence, before = said[place], said[place - 1] if place else ""
     if sentence.startswith("|") and _HEADING.match("".join(said[place + 1 : place + 2])):
-        return 0.0  # the head of a table
+        return 0.0  # the header of a table
     names_cause = is_strong(sentence)
     follows = is_strong(before) and (before.endswith(":") or bool(_EXPLAINS.match(sentence)))
     is_fragment = len(sentence) < FRAGMENT_CHARS or sentence.endswith(":")

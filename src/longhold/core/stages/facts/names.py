@@ -1,4 +1,4 @@
-"""Find exact names in a text, by shape: paths, identifiers, flags, numbers, ids and URLs."""
+"""Find exact names in a text by their form: paths, identifiers, flags, numbers, ids and URLs."""
 
 import re
 from collections import Counter
@@ -38,7 +38,7 @@ _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.it
 
 TOUCHED = 10
 PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
-"""Files structured by headings, not definitions."""
+"""Suffixes of files that are structured by headings instead of definitions."""
 
 _PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 _IMPORT = re.compile(
@@ -50,16 +50,16 @@ PUT_IN = ": put in "
 REPLACED_CHARS = 100
 """Limit for each side of a replacement that is shown instead of the new code."""
 LONGEST_CHARS = 200
-"""Anything longer is data."""
+"""Longer matches are data."""
 SCANNED_CHARS = 200_000
-"""Limit for each text. Names that matter appear earlier."""
+"""Limit for each text. Names that matter appear early."""
 REMEMBERED = 2_048
-"""Number of cached texts: edits and messages that every compaction reads again."""
+"""Number of cached texts, because every compaction reads edits and messages again."""
 REMEMBERED_CHARS = 2_000
 
 
 def last_name(path: str) -> str:
-    """Return the last part of a path. Unlike `PurePosixPath`, this interns no strings."""
+    """Return the last part of a path. Unlike `PurePosixPath`, this does not intern strings."""
     return path.rstrip("/").rpartition("/")[2]
 
 
@@ -85,7 +85,7 @@ _remembered_names = lru_cache(maxsize=REMEMBERED)(_names_of)
 
 
 def has_name(text: str) -> bool:
-    """Like `bool(find_names(text))`, but faster."""
+    """Return the same as `bool(find_names(text))`, but faster."""
     return bool(_NAME.search(text))
 
 
@@ -131,14 +131,14 @@ def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list
 
 
 def new_lines(change: ChangeFact) -> list[str]:
-    """Return the new lines of an edit, because an edit also repeats unchanged lines."""
+    """Return the lines that an edit adds, without the unchanged lines that it repeats."""
     before = {line.strip() for line in change.removed.splitlines()}
     lines = (line.rstrip() for line in change.added.splitlines())
     return [line for line in lines if line.strip() and line.strip() not in before]
 
 
 def is_routine(change: ChangeFact) -> bool:
-    """True if an edit only removes a line, or only adds imports and comments."""
+    """Return whether an edit only removes a line, or only adds imports and comments."""
     return all(_IMPORT.match(line.strip()) for line in new_lines(change))
 
 

@@ -13,13 +13,13 @@ TELLING_LINES = 2
 LEAST_CHARS = 140
 """With less space, only the line that names the problem is shown."""
 HEAD_CHARS = 80
-"""Enough to recognise an error, leaving space for the line that names the problem."""
+"""Enough to recognise an error and to leave space for the line that names the problem."""
 PLACES = 2
 VERDICT_CHARS = 8
 """A shorter line reports a failure but does not describe it."""
 LABEL_CHARS = 20
 LINE_CHARS = 160
-"""Anything longer is data."""
+"""Longer lines are data."""
 
 _WRAPPER = re.compile(r"</?(?:tool_use_error|error|output|stdout|stderr)>")
 _FAILURE = re.compile(
@@ -29,7 +29,7 @@ _FAILURE = re.compile(
 _PLACE = re.compile(
     r"\S+\.\w+(?::\d+(?::\d+)?:? ?(?=\S)|\(\d+(?:,\d+)?\):? )(?!.*\b(?:INFO|DEBUG)\b)"
 )
-"""A file and line with a message, but not a log line, which names its origin."""
+"""Matches a file and line with a message, but not a log line, which names its origin."""
 _TOTAL = re.compile(
     r"\bfound (?:\d+|no) \w|\b(?:\d+|no) (?:packages ok|passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
@@ -40,11 +40,11 @@ _FAILED = re.compile(
     r"^[^\w\n]{0,20}(?:FAIL(?:ED)?\b|ERROR\b|panic:|fatal:|error(?:\[\w+\])?:)", re.MULTILINE
 )
 _PACKAGE = re.compile(r"FAIL\s+\S+/\S+")
-"""Output that names only the place of a failure."""
+"""Matches output that names only the place of a failure."""
 _COUNTED = re.compile(
     r"^\[[\w:-]+\] ERROR\b|\b[1-9]\d* (?:tests? )?(?:failures?|failed)\b", re.MULTILINE
 )
-"""Output that counts failures without naming them."""
+"""Matches output that counts failures without naming them."""
 _LOOKING = re.compile(
     r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
     r"|git (?:status|log|diff|show|branch))\b"
@@ -106,7 +106,7 @@ def tree_in(output: str) -> str:
 
 
 def has_failed(output: str) -> bool:
-    """True if an output reports a failure, whatever its exit status."""
+    """Return whether an output reports a failure, regardless of the exit status."""
     return bool(_FAILED.search(output) or _COUNTED.search(output))
 
 
@@ -122,7 +122,7 @@ def kind_of(command: str) -> str:
 
 
 def only_looks(command: str) -> bool:
-    """True if a command only displays something, so that its output does not show a success."""
+    """Return whether a command only shows something, so that its output proves no success."""
     return bool(_LOOKING.match(command))
 
 
@@ -150,7 +150,7 @@ def telling_lines(output: str, chars: int) -> str:
 
 
 def _join_place(lines: list[str], start: int) -> str:
-    """Join a place with its message and with the labelled values below, such as `Type:`."""
+    """Join a place with its message and with the labelled values below it, such as `Type:`."""
     end = start + 1 + (" " not in lines[start])
     while end + 1 < len(lines) and lines[end].endswith(":") and len(lines[end]) <= LABEL_CHARS:
         end += 2

@@ -1,4 +1,4 @@
-"""Read tool calls and their results as steps, and the todo list they maintain.
+"""Convert tool calls and their results to steps, and read the todo list in them.
 
 Agents name tool inputs differently, so every kind of input has a list of names.
 """
@@ -40,7 +40,7 @@ from longhold.core.view import fold
 from longhold.core.view.items import NO_RESULT, Item, Result, Round, Spoken
 
 TASK_CHARS = 2_000
-"""A tool that starts a background task prints the task's name near the beginning."""
+"""Limit for the search. A tool prints the name of its background task near the beginning."""
 
 _OLD = ("old_string", "oldText", "old_str", "old", "search")
 _NEW = ("new_string", "newText", "new_str", "new", "replace", "content", "file_text", "contents")
@@ -232,7 +232,7 @@ def originals(entries: Iterable[AnyEntry]) -> list[Item]:
 def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
     """Gather the facts of a segment from the log, including history compacted within it.
 
-    A summary is kept word for word, except a digest, which was made from the same facts.
+    Earlier summaries are kept word for word, except digests, which come from the same facts.
     """
     if not items:
         return Facts()

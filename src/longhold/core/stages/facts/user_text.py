@@ -17,17 +17,17 @@ from longhold.core.stages.facts.facts import Via, cite
 from longhold.core.stages.facts.outcome import telling_lines
 
 FEWEST_LINES = 12
-"""A shorter run may be an example that belongs to a request."""
+"""Fewer lines may be an example that belongs to a request."""
 HEAD_LINES, TAIL_LINES = 4, 3
 SMALL_LINES, GAP_LINES = 4, 2
-"""With little space: the fewest lines of a paste, and the most lines in it that may look typed."""
+"""If space is short: the fewest lines of a paste, and the most typed-looking lines in it."""
 TELLING_CHARS = 160
 LONG_LINE_CHARS = 1_500
 LINE_HEAD_CHARS = 300
 SPACE_SHARE = 0.08
 """A long line with fewer spaces is not prose."""
 PACKED_SHARE = 0.1
-"""A line that compresses to less than this share is repetitive. Prose compresses to a third."""
+"""A line that compresses to a smaller share is repetitive. Prose compresses to a third."""
 
 _MACHINE = re.compile(
     r"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*\[?\d\d:\d\d:\d\d"
@@ -40,7 +40,7 @@ _MACHINE = re.compile(
 )
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 WHOLE_CHARS, BRIEF_CHARS = 1_500, 480
-"""A longer message mostly contains a paste. The second has its first and last sentences."""
+"""A longer message is mostly pasted text. The second limit is for its brief form."""
 FEWEST_ITEMS, ITEM_SHARE = 3, 0.15
 """A list of requirements has this many items, and they are this share of its lines. A pasted output
 has fewer."""
@@ -52,7 +52,7 @@ _ITEM = re.compile(
 
 
 def without_pastes(text: str, pointer: str) -> str:
-    """Shorten pastes to their first and last lines, with a pointer to the full text if any."""
+    """Shorten pasted text to its first and last lines, with any pointer to the full text."""
     lines = text.split("\n")
     return _replace_pastes(lines, [*_marks(lines)], lambda part: _shorten_lines(part, pointer))
 
@@ -62,7 +62,7 @@ def shorten_long(text: str, pointer: str = "") -> str:
 
 
 def tell_pastes(text: str) -> str:
-    """Replace each paste with the lines that show its outcome."""
+    """Replace pasted text with the lines that show its outcome."""
     lines = text.split("\n")
     marks = [*_marks(lines)]
     pasted = [i for i, is_pasted in enumerate(marks) if is_pasted]
@@ -132,13 +132,13 @@ _STANDING = re.compile(
 
 
 def find_standing(text: str) -> str:
-    """Return the sentences of a message that bind later work too, or ""."""
+    """Return the sentences of a message that also apply to later work, or ""."""
     said = sentences(tell_pastes(text))
     return " ".join(s for s in said if _STANDING.search(s) and not s.endswith("?"))
 
 
 def find_vital(messages: Iterable[tuple[int, str]]) -> frozenset[int]:
-    """Return the first message and those that list requirements, by number."""
+    """Return the numbers of the first message and of messages that list requirements."""
     return frozenset(
         n for i, (n, text) in enumerate(messages) if i == 0 or _lists_requirements(text)
     )
@@ -164,7 +164,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A background task's report among the user's messages."""
+    """A report of a background task among the user's messages."""
 
     task: str
     about: str
@@ -176,7 +176,7 @@ _PART = re.compile(r"\s*<(command-(?:name|message|args|contents)|bash-input)>")
 _COMMAND_NAME = re.compile(r"[^\s<>]+")
 _INTERRUPTED = re.compile(r"^\s*\[Request interrupted by user[^\]]*\]\s*$")
 _HOUSEKEEPING = frozenset({"/exit", "/quit", "/clear", "/compact", "/resume", "/model", "/ide"})
-"""Commands that ask the model for nothing unless they have arguments."""
+"""Commands that, without arguments, ask the model for nothing."""
 
 _SUMMARY = re.compile(
     r"\s*(?:<summary>|This session is being continued from a previous conversation"
@@ -222,7 +222,7 @@ def _read_command(text: str) -> dict[str, str]:
     place = 0
     while opening := _PART.match(text, place):
         tag, close = opening[1], f"</{opening[1]}>"
-        # A command's contents are a file, so they reach to the last closing tag.
+        # The contents of a command are a file, so they extend to the last closing tag.
         find = text.rfind if tag == "command-contents" else text.find
         end = find(close, opening.end())
         if end < 0 or tag in parts:
@@ -237,12 +237,12 @@ def is_interruption(content: Content) -> bool:
 
 
 def is_summary(content: Content) -> bool:
-    """True if a message is another agent's summary of earlier history."""
+    """Return whether a message is another agent's summary of earlier history."""
     return bool(_SUMMARY.match(text_of(content)))
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    """Yield the notice in each block. The result, which is another agent's text, is read last."""
+    """Yield the notice in each block. The result is read last, because another agent wrote it."""
     for block in content:
         if not isinstance(block, Text) or not block.text.lstrip().startswith(_NOTICE):
             continue

@@ -1,1 +1,1 @@
-"""Layer 3: a page of notes, written by the engine, a model and the user."""
+"""Layer 3: a page of notes that Longhold, a model and the user write."""

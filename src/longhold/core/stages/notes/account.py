@@ -1,4 +1,4 @@
-"""A running account of a session from the log alone, and its lines in the notes."""
+"""A running account of a session from the log alone, and its lines for the notes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from longhold.core.view.tokens import estimate_tokens
 _Key = TypeVar("_Key")
 _Known = TypeVar("_Known")
 
-COMMANDS = 60  # Number of latest commands to keep. A workflow has fewer.
+COMMANDS = 60  # number of latest commands to keep
 ERRORS = 40
 LEARNT = 40
 OUTCOME_CHARS = 160
@@ -73,7 +73,7 @@ class SessionAccount:
     files: dict[str, File] = field(default_factory=dict)
     commands: dict[str, CommandRun] = field(default_factory=dict)
     mistakes: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The last message with an error, by subject and error."""
+    """The last message with an error, keyed by subject and error."""
     learnt: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=dict)
     plans: list[fact.PlanFact] = field(default_factory=list)
@@ -93,7 +93,7 @@ class SessionAccount:
         return account
 
     def follow(self, items: Sequence[Item]) -> None:
-        """Count new items, except a last round whose tools are still running."""
+        """Count new items, except the last round while its tools are still running."""
         new: list[Item] = []
         for item in reversed(items):
             if item.order <= self.upto:
@@ -188,7 +188,7 @@ SAID_CHARS = 110
 NAMES = 8
 RECENT = 5
 OUTLINE_CHARS = 800
-MISSES = 20  # stop after this many misfits in a row, because a long session has many more
+MISSES = 20  # stop after this many lines in a row that do not fit
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
@@ -214,7 +214,7 @@ def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, s
 
 
 NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key results", "Worklog"})
-"""Sections in order of time. Their oldest lines are dropped first."""
+"""Sections in chronological order. Their oldest lines are dropped first."""
 
 
 def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
@@ -232,7 +232,7 @@ def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
 
 
 def _indent_foreign(item: str) -> str:
-    """Indent all lines but the first, because names and results may imitate the page's lines."""
+    """Indent all lines but the first, because foreign text may imitate the page's lines."""
     first, *rest = map(strip_hidden, item.splitlines() or [""])
     return "\n".join((first, *(line if line.startswith("  ") else f"  {line}" for line in rest)))
 

@@ -1,7 +1,7 @@
 """A session's notes: a Markdown page with sections, and its file.
 
 The engine's lines are between two comments. If the checksum in the first comment does not match,
-someone edited those lines, and the edits are kept. The file is never written through a symlink.
+someone edited the lines. Such edits are kept. The file is never written through a symlink.
 """
 
 import os
@@ -48,7 +48,7 @@ class NotesSection:
     is_edited: bool = False
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
-        """Replace the engine's lines (previously `before`), keeping other text."""
+        """Replace the engine's lines, which were `before`, and keep other text."""
         fresh = _escape(log)
         text = self.text
         if self.is_edited:
@@ -131,7 +131,7 @@ def read_page(text: str, template: NotesPage) -> NotesPage:
 def merge_texts(
     base: Mapping[str, str], mine: Mapping[str, str], theirs: Mapping[str, str]
 ) -> dict[str, str]:
-    """Merge two versions of `base` by section. Lines of `mine` are appended, so none is lost."""
+    """Merge two versions of `base` by section. Lines of `mine` are appended and never lost."""
     names = dict.fromkeys((*theirs, *mine))
     return {h: _merged_section(*(page.get(h, "") for page in (base, mine, theirs))) for h in names}
 
@@ -192,7 +192,7 @@ def _mark(log: str) -> str:
 
 
 def _escape(log: str) -> str:
-    """Escape quoted text that looks like the page's own headings and comments."""
+    """Escape quoted text that looks like headings or comments of the page."""
     return _HEADING.sub(r" ## \1", log.replace("<!--", "<! --")).strip("\n")
 
 
@@ -221,7 +221,7 @@ class NotesFile:
         self._last: NotesOnDisk | None = None
 
     def read(self) -> NotesOnDisk:
-        """Read the page. A missing file is the empty template."""
+        """Read the page. If the file is missing, return the empty template."""
         _check_no_link(self.path)
         try:
             status = self.path.stat()
@@ -236,7 +236,7 @@ class NotesFile:
         return self._last
 
     def write(self, page: NotesPage, found: NotesOnDisk) -> str:
-        """Replace the page that was read. Return the hash of the new page."""
+        """Replace the page that was read, and return the hash of the new page."""
         text = page.render()
         if text == found.text:
             return found.sha256
@@ -251,7 +251,7 @@ class NotesFile:
         return _hash_text(text)
 
     def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
-        """Change the page. If it was saved in the meantime, apply the change to the newer page."""
+        """Change the page. If another program saved it meanwhile, change the newer page."""
         for _ in range(TRIES):
             found = self.read()
             page = change(found)
@@ -289,7 +289,7 @@ class NotesFile:
 
 
 class KeptNotes(NotesFile):
-    """Notes of a log that is not a file. Only the log's writer writes them."""
+    """Notes of a log that is not a file. Only the log's writer may write them."""
 
     def __init__(self, log: OpenLog, template: NotesPage) -> None:
         super().__init__(log.path.with_suffix(""), template)
@@ -333,7 +333,7 @@ def _hash_text(text: str) -> str:
 
 
 def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    """True if the file was not saved in between, which would change its timestamp."""
+    """Return whether the file was not saved in between, by its timestamps."""
     saved = attrgetter("st_ino", "st_size", "st_mtime_ns")
     return other is not None and saved(one) == saved(other)
 
@@ -344,7 +344,7 @@ def _check_no_link(path: Path) -> None:
 
 
 LINES, LINE_CHARS = 6, 160
-LOG_TOKENS = 800  # The limit for the engine's lines in a section; the log has the rest.
+LOG_TOKENS = 800  # limit for the engine's lines in a section
 
 
 def load_page(file: NotesFile, history: Iterable[AnyEntry]) -> NotesPage:

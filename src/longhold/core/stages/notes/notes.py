@@ -23,12 +23,12 @@ from longhold.core.view.items import Item, Round, last_round
 from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
-NEAR_RATIO = 0.85  # of the threshold, where a model's notes pay: later messages stay whole
-PAUSED_RATIO = 0.6  # the same share after a pause, because the next pause may end the session
-TOOL_CALLS = 3  # least number of calls since the last update, unless a turn is finished
+NEAR_RATIO = 0.85  # share of the threshold from which a model's notes pay
+PAUSED_RATIO = 0.6  # the same share after a pause, which may end the session
+TOOL_CALLS = 3  # minimum number of calls since the last update, unless a turn is finished
 WAIT_SECONDS = 15.0
 STALE_SECONDS = 60.0  # an update that has run this long is assumed to hang
-KEEP_MOST_TOKENS = 40_000  # kept when notes replace history; messages not yet noted stay
+KEEP_MOST_TOKENS = 40_000  # kept when notes replace history, next to messages not yet noted
 
 if TYPE_CHECKING:
     from longhold.core.stages.notes.file import NotesFile
@@ -44,7 +44,7 @@ def is_due(
     calls: int,
     is_at_rest: bool,
 ) -> bool:
-    """True for a first update (`before_tokens` is None), or after enough growth."""
+    """Return whether a first update (`before_tokens` is None) or another one is due."""
     if before_tokens is None:
         return used_tokens >= scale_tokens(settings.first_tokens, window_tokens)
     if used_tokens - before_tokens < scale_tokens(settings.growth_tokens, window_tokens):
@@ -53,7 +53,7 @@ def is_due(
 
 
 def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> bool:
-    """True if a model's notes pay off. Each reads the whole context: one per compaction."""
+    """Return whether notes by a model pay. Each update reads the whole context."""
     near = PAUSED_RATIO if is_after_pause else NEAR_RATIO
     if full.used_tokens < near * full.window.base_tokens:
         return False
@@ -92,7 +92,7 @@ class Notes:
         self._job = (background or Background()).job(WHAT)
         self._began = 0.0
         self._asks = False
-        self._judged_tokens = self._judged_upto = 0  # when the model last wrote notes
+        self._judged_tokens = self._judged_upto = 0  # the state when the model last wrote notes
         self._asked_at = 0.0
         self._is_after_pause = False  # the cache expired, so the user is not in a hurry
 
@@ -101,7 +101,7 @@ class Notes:
 
     def _load(self, engine: Engine) -> "PageWriter":
         if self._writer is None:
-            # Imported here because short sessions end before there is anything to note.
+            # This is imported here because short sessions end before there is anything to note.
             from longhold.core.stages.notes.update import PageWriter
 
             self._writer = PageWriter(engine, self.ask)
@@ -169,7 +169,7 @@ class Notes:
             await self._update_safely(engine, point)
 
     def close(self, engine: Engine) -> None:
-        """Stop an update in progress, but still write the engine's own lines."""
+        """Stop an update in progress, but still write the engine's lines."""
         self._job.cancel()
         if self._before is None or not engine.settings.notes.on:
             return
@@ -211,7 +211,7 @@ class Notes:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return  # it cannot run without a loop, but the log keeps the facts
+            return  # without an event loop it cannot run, but the log keeps the facts
         if not self.is_running:
             self._baseline_tokens, self._calls = point.used_tokens, 0
             self._began, self._asks = time.monotonic(), point.prefix is not None
@@ -250,6 +250,6 @@ def last_whole(items: Sequence[Item]) -> Item | None:
 
 
 def tell_failure(engine: Engine, error: BaseException) -> None:
-    """Record a failure. If the log cannot be written, the conversation continues."""
+    """Record a failure. If the log cannot be written, ignore the failure."""
     with suppress(StoreError, OSError):
         engine.report(make_failure(WHAT, error))

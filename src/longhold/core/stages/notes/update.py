@@ -57,7 +57,7 @@ class PageWriter:
         self._last_lines: Mapping[str, str] = {}
 
     def prepare(self) -> Callable[[], WrittenPage]:
-        """Compute the engine's lines. Return a function that writes them, in any thread."""
+        """Compute the engine's lines. Return a function that writes them from any thread."""
         lines, before = self._lines(), self._last_lines
 
         def write() -> WrittenPage:
@@ -68,7 +68,7 @@ class PageWriter:
         return write
 
     async def ask(self, prefix: Prefix) -> Usage | None:
-        """Have a fork edit a draft. Return its usage, or None if it changed nothing."""
+        """Let a fork edit a draft. Return its usage, or None if it changed nothing."""
         assert self._ask is not None
         engine, file = self._engine, self.file
         base = _separate(file.read().page, self._lines(), self._last_lines)
@@ -101,7 +101,7 @@ class PageWriter:
         before = base.get_texts()
         if mine == before:
             is_current = reply.reason == "completed" and any(map(str.strip, before.values()))
-            return reply.usage if is_current else None  # an empty page says nothing of the work
+            return reply.usage if is_current else None  # an empty page does not describe the work
         lines, last_lines = self._lines(), self._last_lines
 
         def merge(found: NotesOnDisk) -> NotesPage:
@@ -125,7 +125,7 @@ def _separate(page: NotesPage, lines: Mapping[str, str], before: Mapping[str, st
 
 
 def permit_only(file: Path) -> Permit:
-    """Let a fork edit only this plain file, by Longhold's path instead of the model's."""
+    """Let a fork edit only this plain file. Longhold's path replaces the model's path."""
     refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
 
     async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -151,7 +151,7 @@ def _is_same_path(path: str, file: Path) -> bool:
 
 
 def is_plain(file: Path) -> bool:
-    """True if the path is a regular file without symlinks and other hard links."""
+    """Return whether a path is a regular file without symlinks or other hard links."""
     try:
         found = file.lstat()
         return (
@@ -180,7 +180,7 @@ def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
         "path": str(file),
         "section_tokens": f"{SECTION_TOKENS:,}",
         "reminders": "\n".join(reminders(page)),
-        "notes": page.as_written().render().strip(),  # last, so that notes are not expanded
+        "notes": page.as_written().render().strip(),  # comes last, so that notes are not expanded
     }
     for name, value in values.items():
         words = words.replace(f"{{{name}}}", value)

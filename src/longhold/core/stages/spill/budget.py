@@ -1,4 +1,4 @@
-"""Choose the new tool results that are too long to be sent. A sent result never changes."""
+"""Choose the new tool results that are too long to send. A sent result never changes."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -63,7 +63,7 @@ def _tool_of(view: View, tool_use_id: str) -> str:
 
 
 def find_unsent(view: View, owner: Round) -> dict[str, Arrived]:
-    """Return the newest answer's unsent whole results by id, without spills that the user undid."""
+    """Return the newest answer's unsent results by id, except those whose spill the user undid."""
     shown = {
         result.id for result in owner.results if result.spilled is None and result.cleared is None
     }
@@ -88,10 +88,10 @@ def exit_status_in(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-FAILED_CHARS = 10_000  # of a failed command, whose ends matter more than its middle
-CEILING_CHARS = 400_000  # Half of a 200K window. No setting or tool can exceed it.
+FAILED_CHARS = 10_000  # for a failed command, whose ends matter more than its middle
+CEILING_CHARS = 400_000  # half of a 200K window; no setting or tool can exceed it
 PREVIEW_BYTES = 2_000
-FAILED_PREVIEW_BYTES = 6_000  # larger than usual, because failed commands are examined more closely
+FAILED_PREVIEW_BYTES = 6_000  # larger than usual, because models examine failures closely
 ERROR_BYTES = 2_000  # limit for error lines of a command's output, in addition to the preview
 SMALLEST_LIMIT_CHARS = 1_000  # shorter results are no longer than their previews
 SMALLEST_PREVIEW_BYTES = 300  # a smaller preview does not show what kind of result it is
@@ -114,7 +114,7 @@ class Budgets:
         return None if wanted is None else self._scale(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
-        """Return the size limit, or None for the user's own words. Failed commands get less."""
+        """Return the size limit, or None for the user's words. Failed commands get a lower one."""
         if arrived.ran.refused:
             return None
         limit = self.limit_chars(arrived.tool)
@@ -137,7 +137,7 @@ class Budgets:
         return max(least, scale_tokens(constant, self.window_tokens))
 
     def _choose_limit(self, tool: str) -> int | None:
-        """Choose a tool's limit: none if it declares so, else by the setting, declaration or name.
+        """Choose a tool's limit by its declaration, the setting or its name.
 
         A read tool known only by name may be unable to show parts of a file, so it gets the
         ceiling.
@@ -193,7 +193,7 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 def plan_message(
     chars: Mapping[str, int], unsent: Collection[str], limit_chars: int
 ) -> tuple[str, ...]:
-    """Choose results to spill, longest first. Sent results never change, even over the limit."""
+    """Choose results to spill, longest first. Sent results stay, even over the limit."""
     total, chosen = sum(chars.values()), []
     for id in sorted((id for id in chars if id in unsent), key=lambda id: -chars[id]):
         if total <= limit_chars:

@@ -1,7 +1,7 @@
 """The spill stage: a tool result over its size limit goes to disk, and a preview is shown.
 
-Each decision is an entry, so a resumed or forked session shows the same bytes. If the disk refuses,
-the whole result stays in the context. The text of a preview is masked before it is cut.
+Each decision is an entry, so a resumed or forked session shows the same bytes. If writing fails,
+the whole result stays in the context. Secrets in a preview are masked before it is cut.
 """
 
 import re
@@ -40,14 +40,14 @@ from longhold.errors import StoreError
 
 LINE_CHARS = 200
 READ_CHARS = 2_000
-LINE_GUARD_CHARS = 400  # dropped from the end of a cut line, where a secret may begin
+LINE_GUARD_CHARS = 400  # dropped at the end of a cut line, where a secret may begin
 SCANNED_CHARS = 2 << 20  # twice the size up to which a command's output is kept whole
 
 _HINT = re.compile(
     "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
     "|unhandled|aborted|denied|no such file|not found|cannot|could not|killed"
 )
-"""Every line that looks like an error contains one of these. Faster than `_ERROR`."""
+"""Matches in every line that looks like an error. It is faster than `_ERROR`."""
 _FAILURES = r"(?:errors?|fail(?:ed|ing|ures?|s)?|exceptions?)"
 _ERROR = re.compile(
     rf"^E  +\S"
@@ -56,7 +56,7 @@ _ERROR = re.compile(
     r"|permission denied|no such file|not found|cannot|could not|killed)(?![\w/]|\.\w)",
     re.IGNORECASE,
 )
-# "2 failed, 0 errors" is an error, "0 failed" is not.
+# "2 failed, 0 errors" is an error, but "0 failed" is not.
 _FINE = re.compile(
     rf"\b(?:0|no|without)\s+(?:\w+\s+)?{_FAILURES}\b"
     rf"|\b(?:tests?\s+)?{_FAILURES}\s*[:=]?\s*0\b(?![.,]\d)",
@@ -67,7 +67,7 @@ _FINE = re.compile(
 def error_lines(
     text: str, limit_bytes: int, first_line: int = 1, mask: Mask = str
 ) -> tuple[list[str], int]:
-    """Find lines that look like errors. Return the first and last that fit, and the count."""
+    """Find lines that look like errors. Return the first and last that fit, and the total."""
     found = list(_matching_lines(text, first_line))
     sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
     first = _count_fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
@@ -78,7 +78,7 @@ def error_lines(
 
 def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
     text = f"\n{text[:SCANNED_CHARS]}"
-    lowered = text.replace("İ", "I").lower()  # the only letter with a longer lower case
+    lowered = text.replace("İ", "I").lower()  # the only letter whose lower case is longer
     place, number = 0, first_line - 1
     known: set[str] = set()
     for match in _HINT.finditer(lowered):
@@ -106,7 +106,7 @@ def _count_fitting(sizes: Iterable[int], limit_bytes: int) -> int:
 
 
 TAG = "spilled"
-SLACK_CHARS = 8_000  # read past a cut so that no secret is split; long private keys fit
+SLACK_CHARS = 8_000  # read beyond a cut so that no secret is split, not even a long private key
 GUARD_CHARS = 1_000  # dropped at the end of the text read, because a secret may begin there
 
 
@@ -130,7 +130,7 @@ def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str
 
 
 def head_of(text: str, limit_bytes: int) -> str:
-    """Return the beginning, cut at a line end if that keeps more than half of the limit."""
+    """Return the beginning. Cut at the end of a line if that keeps more than half of the limit."""
     cut = first_bytes(text, limit_bytes)
     if len(cut) == len(text):
         return text
@@ -139,7 +139,7 @@ def head_of(text: str, limit_bytes: int) -> str:
 
 
 def tail_of(text: str, limit_bytes: int) -> str:
-    """Return the end, cut at a line start if that keeps more than half of the limit."""
+    """Return the end. Cut at the start of a line if that keeps more than half of the limit."""
     if limit_bytes <= 0:
         return ""
     cut = text[-limit_bytes:].encode("utf-8", "replace")[-limit_bytes:].decode("utf-8", "ignore")
@@ -167,7 +167,7 @@ def _excerpt_of_command(text: str, room: PreviewRoom, mask: Mask) -> list[str]:
 
 
 def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
-    """Mask a longer text, then cut it, so that a secret at the cut is fully masked."""
+    """Mask a longer text and then cut it, so that a secret at the cut is fully masked."""
     head = head_of(text, limit_bytes)
     longer = text[: len(head) + SLACK_CHARS]
     seen = mask(longer)
@@ -214,7 +214,7 @@ def _say_where(arrived: Arrived, body: Body, readers: tuple[str, ...]) -> Iterat
 
 
 def _name(text: str) -> str:
-    """Sanitise a foreign name so that it cannot close the tag."""
+    """Sanitise a foreign name, so that it cannot close the tag."""
     return re.sub(r"[^\w.:/@-]", "_", text)[:120]
 
 
@@ -222,7 +222,7 @@ def _escape(text: str) -> str:
     return text.replace(f"</{TAG}", f"<\\/{TAG}")
 
 
-REPEAT_BYTES = 256  # a smaller result costs no more than a reference to an identical earlier result
+REPEAT_BYTES = 256  # a smaller result is no longer than a reference
 
 
 class Repeats:
@@ -264,7 +264,7 @@ def key_of(content: ResultContent) -> int | None:
 def _find_shown(view: View, tool_use_id: str) -> Result | None:
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner else None
-    # A reference to a result that is not shown would lead the model to another reference.
+    # A reference must not lead the model to another reference.
     if result is None or result.cleared is not None:
         return None
     return None if result.spilled and result.spilled.same_as else result
@@ -272,12 +272,12 @@ def _find_shown(view: View, tool_use_id: str) -> Result | None:
 
 @dataclass(slots=True)
 class Spill(Part):
-    """The spill layer of a session. `arrive` takes each result; the stage runs before each call."""
+    """A session's spill layer. `arrive` takes each result, and the stage runs before each call."""
 
     steps = ("spill", "total")
     _repeats: Repeats = field(default_factory=Repeats)
-    _refused: set[str] = field(default_factory=set)  # could not be written; not retried
-    _lying_bytes: int | None = None  # Bytes on disk; None until counted.
+    _refused: set[str] = field(default_factory=set)  # results that could not be written
+    _lying_bytes: int | None = None  # bytes on disk, or None until counted
 
     def arrive(self, engine: Engine, ran: Ran) -> tuple[Ran, Spilled | Failed | None]:
         """Return a result as the log keeps it, and the entry that decides how it is shown."""
@@ -293,8 +293,8 @@ class Spill(Part):
             if entry is None and (spilling := _plan_arrived(engine, arrived)):
                 body, entry = spilling
         if body is not None:
-            # If the log has only the head of a result, the file is the only copy and must reach the
-            # disk.
+            # If the log has only the beginning of a result, the file is the only copy and must be
+            # synced.
             failed = self._keep(engine, arrived, body, is_only_copy=kept is not ran)
             if failed is not None:
                 return ran, failed
@@ -333,7 +333,7 @@ class Spill(Part):
             engine.record(failed or structs.replace(entry, rests_on=(ran.n,)))
 
     def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
-        """Refer to an identical visible result, if that is shorter and this one is recoverable."""
+        """Refer to an identical visible result if that is shorter and this one is recoverable."""
         ran, size = arrived.ran, byte_count(arrived.text)
         if size < REPEAT_BYTES:
             return None
@@ -374,7 +374,7 @@ class Spill(Part):
 
     def observe(self, engine: Engine) -> None:
         cap_bytes = engine.settings.spill.session_bytes
-        # Counting reads the directory, so it is done once. `_keep` adds later files.
+        # Counting reads the directory, so it happens once. `_keep` adds later files.
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
             for swept in engine.results.sweep(engine.settings.spill):
                 engine.record(swept)

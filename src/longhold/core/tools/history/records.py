@@ -139,7 +139,7 @@ class RecordHit:
     chars: int = 0
     lines: int = 0
     line: int = 0
-    """The line with the most words; 0 for answers and for questions without words."""
+    """The line with the most words, or 0 for answers and for questions without words."""
     snippet: str = ""
     passage: str = ""
 

@@ -1,1 +1,1 @@
-"""Forks: questions on a conversation's exact prefix, answered outside of its view."""
+"""Forks: questions on a conversation's exact prefix, whose answers stay outside its view."""

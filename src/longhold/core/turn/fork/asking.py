@@ -16,7 +16,7 @@ from longhold.errors import RequestRejected
 
 NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already know."
 
-Permit: TypeAlias = ToolGate  # allows a call, perhaps with another input, or denies it
+Permit: TypeAlias = ToolGate  # allows a tool call, possibly with another input, or denies it
 
 ForkEnd: TypeAlias = Literal[
     "completed", "max_turns", "max_usd", "aborted", "denied", "refused", "cut_off"
@@ -30,20 +30,20 @@ async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
     say: str | Content  # the fork's user message, appended to its parent's conversation
-    source: str  # source: compact, notes, memory, dream, progress, agent:<id>
+    source: str  # the caller: compact, notes, memory, dream, progress or agent:<id>
     turns: int = 1  # maximum number of answers; a denied tool is reported before the next one
     permit: Permit = deny_all
     instead: Mapping[str, Tool] = field(default_factory=dict)  # the model sees the same tool list
     writes_cache: bool = False  # caches the fork's own messages, which pays over many turns
-    keeps_log: AgentLog | None = None  # for the fork's transcript, continued if it exists
+    keeps_log: AgentLog | None = None  # for the fork's transcript; an existing log is continued
     mail: str = ""  # if `say` is mail: the mailbox, and the read position after this mail
     on_event: Callable[[RoundEvent], None] | None = None
-    knows: tuple[SeenFile, ...] = ()  # in `say`; the fork may change these files without a read
-    least_output_tokens: int = 0  # even above the parent's limit; does not affect the cache
-    retries: Retries | None = None  # if the caller waits and can do without the answer
-    is_wanted: bool | None = None  # True ignores the overhead budget; the default in `ask`
-    is_enough: Callable[[], bool] = lambda: False  # asked after each tool run; ends the fork early
-    max_usd: float | None = None  # the fork ends as `max_usd` when its answers cost this much
+    knows: tuple[SeenFile, ...] = ()  # shown in `say`; the fork may change them without a read
+    least_output_tokens: int = 0  # a minimum, even above the parent's limit
+    retries: Retries | None = None  # set if the caller waits and can do without the answer
+    is_wanted: bool | None = None  # True ignores the overhead budget
+    is_enough: Callable[[], bool] = lambda: False  # called after each tool run; True ends the fork
+    max_usd: float | None = None  # once answers cost this much, the fork ends as `max_usd`
     prefix: Prefix | None = None  # fork this prefix instead of the current conversation
 
 
@@ -54,7 +54,7 @@ class ForkReply:
     stop_reason: str
     reason: ForkEnd
     turns: int
-    calls: tuple[Usage, ...]  # usage of each call, including failed attempts that had begun
+    calls: tuple[Usage, ...]  # usage of each call, including failed attempts that were billed
     seconds: float
     tool_calls: int = 0
     failed_tool_calls: int = 0
@@ -65,7 +65,7 @@ class ForkReply:
 
     @property
     def usage(self) -> Usage:
-        """Sum of all calls. Prices that depend on the prompt length need `calls`."""
+        """The sum of all calls. To apply prices that depend on the prompt length, use `calls`."""
         return sum(self.calls, Usage())
 
 
@@ -74,7 +74,7 @@ AskFork: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
 
 
 def check_says_something(request: ForkRequest) -> None:
-    """Refuse an empty request. A provider would refuse it only after reading the whole prompt."""
+    """Raise on an empty request, which a provider would refuse only after reading the prompt."""
     if request.prefix is not None and "compaction" in request.prefix.frame.options:
         return
     said = (Text(text=request.say),) if isinstance(request.say, str) else request.say
@@ -83,7 +83,7 @@ def check_says_something(request: ForkRequest) -> None:
 
 
 def check_may_fork(tool_context: ToolContext) -> None:
-    """Refuse a fork of a fork: its prefix is not cached, and forks would multiply."""
+    """Raise in a fork, because a fork's prefix is not cached and forks would multiply."""
     if tool_context.is_fork:
         raise RequestRejected("a fork may not fork; do the work here or report what is left")
 

@@ -23,9 +23,9 @@ class Prefix:
     frame: Framed
     messages: tuple[JsonObject, ...] = ()  # in wire form, with the frame's opening messages
     model: str
-    max_output_tokens: int  # the parent's, because another could change the thinking budget
+    max_output_tokens: int  # the parent's limit, because another limit could change the thinking
     cached_to: MarkerPlace | None = None  # the parent's cache can be read up to here
-    before: SentCall | None = None  # that call, or None if the parent has made no call
+    before: SentCall | None = None  # the parent's last call, or None if it has made none
     is_whole: bool = True
     key: str = ""
     previous_id: str = ""
@@ -52,14 +52,14 @@ class Prefix:
         return self if most == self.max_output_tokens else replace(self, max_output_tokens=most)
 
     def shared_places(self) -> tuple[MarkerPlace, ...]:
-        """Mark the end of the parent's cached part or of the prefix, so that siblings share it."""
+        """Choose breakpoints at the end of the cached part or the prefix, which siblings share."""
         place = self.cached_to or last_place(self.messages)
         return (place,) if place and free_slots(self.frame) else ()
 
     def growing_places(
         self, own: Sequence[JsonObject], cached: CachedPrefix | None
     ) -> tuple[MarkerPlace, ...]:
-        """Mark the end of the shared part, then the fork's own end, for a fork that writes."""
+        """Choose breakpoints at the end of the shared part and of the fork's own messages."""
         if cached is None and (at := self.cached_to) is not None:
             cached = CachedPrefix(place=at, message=self.messages[at.message])
         messages = join_messages(self.messages, own)
@@ -78,7 +78,7 @@ class Prefix:
         return lifetime_seconds(self.model, self.frame.lifetime)
 
     def warm_seconds(self, call: SentCall, where: Sequence[MarkerPlace]) -> float:
-        """Return how long a call with these breakpoints finds its whole prefix in the cache."""
+        """Return how long the whole prefix of a call with these breakpoints stays in the cache."""
         if self.before is None or self.cached_to is None or tuple(where[-1:]) != (self.cached_to,):
             return 0.0
         if moves(self.before.sent, call.sent):
@@ -96,7 +96,7 @@ class Prefix:
 
 
 def join_messages(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
-    """Append a fork's messages. Two consecutive messages of one role become one."""
+    """Append a fork's messages. Two consecutive messages with the same role become one."""
     if _own_place(prefix, own).message == len(prefix):
         return [*prefix, *own]
     last = prefix[-1] | {"content": [*prefix[-1]["content"], *own[0]["content"]]}
@@ -104,14 +104,14 @@ def join_messages(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> li
 
 
 def _own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> MarkerPlace:
-    """Return where a fork's own blocks begin: in a new message or in its parent's last."""
+    """Return where a fork's own blocks begin: in a new message or in its parent's last one."""
     if not prefix or not own or prefix[-1]["role"] != own[0]["role"]:
         return MarkerPlace(len(prefix), 0)
     return MarkerPlace(len(prefix) - 1, len(prefix[-1]["content"]))
 
 
 def answer_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:
-    """End at the last answer, with one text as each result. All forks then send the same bytes."""
+    """End at the last answer with one text as every result, so that all forks are identical."""
     end = len(messages)
     while end and messages[end - 1]["role"] != "assistant":
         end -= 1

@@ -1,7 +1,7 @@
 """Run forks: their calls, tools, transcripts and spending.
 
-The parent records and pays for each call that the provider began, also broken and aborted ones.
-Forks of the same prefix that start together wait for the first byte of the leader.
+The parent pays for each call that the provider began, including broken and aborted calls. Forks of
+the same prefix that start together wait for the first byte of the leader.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from longhold.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreEr
 if TYPE_CHECKING:
     from longhold.core.turn.engine import Engine
 
-WAIT_SECONDS = 30.0  # providers read a long prompt faster; a slower leader is not worth it
+WAIT_SECONDS = 30.0  # providers read a long prompt faster than this
 
 
 class PrefixLeader:
@@ -57,7 +57,7 @@ class PrefixLeader:
         self._until: dict[str, tuple[float, float]] = {}
 
     async def wait(self, key: str) -> asyncio.Event | None:
-        """Wait until a call on this prefix may start. Only the leader gets an event."""
+        """Wait until a call on this prefix may start. Only the leader gets an event to set."""
         while not self._is_readable(key):
             leader = self._leaders.get(key)
             if leader is None:
@@ -71,7 +71,7 @@ class PrefixLeader:
         return None
 
     def _is_readable(self, key: str) -> bool:
-        """True if a call on this prefix was answered recently, and the clock was not set back."""
+        """Whether a call on this prefix was answered recently, by a clock that was not set back."""
         began, until = self._until.get(key, (0.0, 0.0))
         return began <= self._clock() < until
 
@@ -84,7 +84,7 @@ class PrefixLeader:
             self._leaders.pop(key).set()
 
     def give_up(self, key: str, leader: asyncio.Event) -> None:
-        """Let the next caller go first, unless another has started meanwhile."""
+        """Let the next caller lead, unless another has started meanwhile."""
         if self._leaders.get(key) is leader:
             self._leaders.pop(key).set()
 
@@ -95,9 +95,9 @@ class Forks:
     model: Callable[[], Model]
     toolbox: Callable[[], Toolbox]  # the current tools; each fork has its own gate and context
     abort: asyncio.Event = field(default_factory=asyncio.Event)
-    """When set, ends every fork made here. Stopping a turn does not set it."""
+    """Setting this ends every fork made here. Stopping a turn does not set it."""
     budget: Budget | None = None
-    refuses: Callable[[str], str] = lambda source: ""  # why a layer may not call now; '' if it may
+    refuses: Callable[[str], str] = lambda source: ""  # the reason a layer may not call now, or ''
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -107,7 +107,7 @@ class Forks:
         self.leader = PrefixLeader(lambda: self.parent.monitor.clock())
 
     async def ask(self, request: ForkRequest) -> ForkReply:
-        """Run a fork to its end. A failure is a `ModelError`; cancelling this aborts the fork."""
+        """Run a fork to its end. Failures raise `ModelError`. Cancelling this aborts the fork."""
         toolbox = self.toolbox()
         check_may_fork(toolbox.tool_context)
         check_says_something(request)
@@ -182,7 +182,7 @@ class Fork:
     _turn: int = 0
     _before: SentCall | None = field(init=False)
     _cached: CachedPrefix | None = None
-    _open: Started | None = None  # the attempt that has begun and whose cost is not recorded yet
+    _open: Started | None = None  # the attempt that has begun and whose cost is not yet recorded
     _called: float = 0.0
     _reply: Reply | None = None
     _usd: float = 0.0

@@ -1,6 +1,6 @@
-"""A summary of a segment without a model: nine sections, from the log alone.
+"""A digest: a summary of a segment in nine sections, from the log alone, without a model.
 
-`FactPieces.digest` writes all nine; `engine_part` writes only additions to a model's summary.
+`FactPieces.digest` writes all nine. `engine_part` only writes additions to a model's summary.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,16 +66,16 @@ OPENING_ALONE = (
     "message n. They are kept nowhere else."
 )
 TOKEN_CHARS = 4
-"""Average for prose, used only to size summaries that are carried over."""
+"""Average characters per token in prose, used only to size earlier summaries."""
 COVERED_SHARE = 0.8
-"""The share of its value that a piece loses if the model's summary has all of its names."""
+"""The share of its value that a piece loses if the model's summary has all its names."""
 LEAD_TOKENS = 12
 
 _TurnPieces: TypeAlias = tuple[tuple[int, tuple[DigestPiece, ...]], ...]
 
 
 def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.words_tokens) -> int:
-    """Return a digest's token budget: a share of the segment, if the user's words leave space."""
+    """Return a digest's token budget, which is a share of the segment minus the user's words."""
     share = LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio)
     spoken = min(_spoken_tokens(facts, remember_counts(estimate_tokens)), words_tokens)
     return max(min(share, LIMITS.most_tokens + spoken), LIMITS.least_tokens + spoken)
@@ -88,7 +88,7 @@ def _spoken_tokens(facts: Facts, count: Count) -> int:
 def _choose_whole(
     facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
 ) -> frozenset[int]:
-    """Choose the messages to keep whole: vital messages and the last, then short open requests."""
+    """Choose the messages to keep whole: vital messages, the last, and short open requests."""
     said = [words for _, words in facts.words()]
     first = find_vital((words.id, words.text) for words in said) | {w.id for w in said[-1:]}
     said.sort(
@@ -107,7 +107,7 @@ def _choose_whole(
 
 @dataclass(frozen=True, kw_only=True)
 class FactPieces:
-    """The digest pieces for some facts, computed once even if a draft is shortened repeatedly."""
+    """The digest pieces for some facts. They are computed only once per draft."""
 
     facts: Facts
     marks: Mapping[int, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class FactPieces:
     ) -> str:
         """Write all nine sections. `words_tokens` of the budget are for long user messages.
 
-        Without them nothing is reserved: in a small budget every line competes by its value.
+        With 0, nothing is reserved, and all lines compete by their value.
         """
         count = remember_counts(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
@@ -149,7 +149,7 @@ class FactPieces:
             if excess <= 0 or room <= 0:
                 break
             room -= excess
-        # Not limited by the budget: without this line, a reader would not know what is missing.
+        # The budget does not limit this line, because a reader must know what is missing.
         missing = _state_left_out(context, sections.get(6, ""))
         return _assemble(opening, _state_missing(missing, sections))
 
@@ -238,7 +238,7 @@ def _discount_covered(piece: DigestPiece, written: str) -> DigestPiece:
 
 
 def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
-    """Carry over summaries of history that is not in the log, each with an equal share of space."""
+    """Yield summaries of history that is not in the log, each with an equal share of space."""
     prior = context.facts.prior
     if not prior:
         return
@@ -249,7 +249,7 @@ def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
         ]
         if texts[0]:
             lead = f"From the summary of what came before {cite(summary.id)}:\n"
-            share = OLD_SHARE if context.facts.since else 1.0  # the log has those turns
+            share = OLD_SHARE if context.facts.since else 1.0  # the log has the later turns
             gains = (share * Worth.PRIOR, share * Worth.MORE_PRIOR)
             yield DigestPiece(1, (2, i), tuple(lead + text for text in texts), gains)
 

@@ -1,6 +1,6 @@
 """The shared input of all digest sections: the facts, the limits and the age of each item.
 
-The limits are for a 200K window. Text they cut is still in the log, under the cited number.
+The limits apply to a 200K window. The log still has the text that they cut, under the cited number.
 """
 
 import re
@@ -44,18 +44,18 @@ from longhold.core.stages.facts.outcome import (
 )
 
 OLD_SHARE = 0.4
-"""The share of its value that a message keeps after an earlier compaction."""
+"""The share of its value that a message keeps if an earlier compaction covered it."""
 CURRENT_SHARE, FINISHED_SHARE = 2.0, 0.3
-"""Weights of the demands of documents for the current task and for finished tasks."""
+"""Weights of requirements in documents, for the current task and for finished tasks."""
 REPLY_CHARS = 60
 """A message this short is shown with the question it answers."""
 ROOT_SHARE = 0.6
-"""If a directory contains this share of all paths, paths are written relative to it."""
+"""If a directory contains this share of all paths, they are written relative to it."""
 
 SHORT_ERROR_CHARS = 220
 
 MOST_CAUSES, FEWEST_CAUSES = 6, 2
-"""Limits for the explanations listed in order. A single explanation needs no list."""
+"""Limits for the number of explanations listed in order. One explanation needs no list."""
 
 _DIGITS = re.compile(r"\d+")
 _CAUSE = re.compile(
@@ -71,35 +71,35 @@ class DigestLimits:
     base_tokens: int = 400
     """Tokens for the headings and the state, even for a short segment."""
     tokens_ratio: float = 0.0915
-    """Additional share of the segment's tokens. With most tokenizers the total is a tenth."""
+    """Share of the segment's tokens that is added. With most tokenizers the total is a tenth."""
     written_ratio: float = 0.077
-    """The share for a model's summary and its additions. Lower, because a model selects."""
+    """Share for a model's summary and its additions. It is lower, because a model selects."""
     least_tokens: int = 1_200
-    """Minimum. With less, the nine sections would contain only headings."""
+    """The minimum. With fewer tokens, the nine sections would contain only headings."""
     least_added_tokens: int = 400
     most_tokens: int = 16_000
-    """Maximum apart from the user's words. Readers skim longer texts, and later calls pay again."""
+    """The maximum without the user's words. Readers skim longer texts, which also cost more."""
     words_tokens: int = 60_000
-    """Limit for the user's words, which cannot be recovered. Recorded sessions have up to 6,900."""
+    """Limit for the user's words, which cannot be recovered. Recorded sessions need up to 6,900."""
     words_ratio: float = 0.03
     """If the user's words exceed this share of the segment, long messages lose their middle."""
     index_ratio: float = 0.02
-    """The index of names gets this share of the budget left after the user's words."""
+    """Share of the budget, after the user's words, that the index of names gets."""
     index_tokens: int = 1_500
-    """Maximum with a model's summary, which has fewer names than a digest."""
+    """Maximum size of the index next to a model's summary, which has fewer names than a digest."""
     message_tokens: int = 24
-    """The size of a message's first words. Limits how many of the newest messages are read."""
+    """Size of a message's first words. It limits how many of the newest messages are read."""
     open_messages: int = 200
     usual_message_chars: int = 1_000
     """If a longer message is not kept whole, its middle competes with the work."""
     first_words_chars: int = 80
     short_message_chars: int = 480
-    """Limit for a paste when space is short. The words typed around a paste are shorter."""
+    """Limit for a paste when space is short. The typed words around a paste are shorter."""
     long_message_chars: tuple[int, ...] = (2_000, 8_000, 24_000)
     answer_chars: int = 2_400
-    """Limit for the last answer of a turn. 90% of recorded answers are shorter."""
+    """Limit for the last answer of a turn. Of the recorded answers, 90 % are shorter."""
     long_answer_chars: int = 6_000
-    """The same limit with space to spare, for reviews and designs that later turns cite."""
+    """The same limit if space is left, for reviews and designs that later turns cite."""
     short_answer_chars: int = 480
     brief_answer_chars: int = 280
     standing_chars: int = 200
@@ -109,15 +109,15 @@ class DigestLimits:
     thought_chars: int = 320
     brief_command_chars: int = 90
     command_chars: int = 260
-    """90% of recorded commands are shorter; the rest are scripts and commit messages."""
+    """Of the recorded commands, 90 % are shorter. The rest are scripts and commit messages."""
     brief_outcome_chars: int = 60
-    """A shorter output is shown before the whole command, because it was the command's purpose."""
+    """A shorter output is shown even before the whole command, because it was its purpose."""
     outcome_chars: int = 220
     error_chars: tuple[int, ...] = (120, 190, 320)
-    """Limits for the line that names the problem, with the beginning, and with the location."""
+    """Limits for the line that names the problem, then with the beginning and the location."""
     snippet_chars: int = 700
     demand_chars: tuple[int, ...] = (500, 1_500, 4_000)
-    """Limits for the demands of a plan or document: the most binding lines, more, nearly all."""
+    """Limits for the requirements of a document: the most binding lines, more, nearly all."""
     old_snippet_chars: int = 400
     brief_report_chars: int = 240
     report_chars: int = 700
@@ -125,14 +125,14 @@ class DigestLimits:
     prior_ratios: tuple[float, ...] = (0.08, 0.2)
     """Minimum and maximum share of the digest for summaries of history that is not in the log."""
     spoken_ratio: float = 0.4
-    """If the user's words take more of the digest, messages compacted before are shortened."""
+    """If the user's words take a larger share, messages from before are shortened."""
     open_ratio: float = 0.1
-    """If the calls of the open turn take more and nothing is reserved, they compete as well."""
+    """If the open turn's calls take a larger share without reserved space, they compete too."""
     recent_rounds: int = 50
-    """Older commands and errors are listed only with space to spare."""
+    """Older commands and errors are listed only if space is left."""
     current_rounds: int = 10
     current_messages: int = 5
-    """The user's last messages, whose names the next steps will need."""
+    """Number of last user messages, whose names the next steps will need."""
 
 
 LIMITS = DigestLimits()
@@ -149,9 +149,9 @@ class Failure:
     times: int = 1
     mended: int = 0
     is_refusal: bool = False
-    """The user refused the call. Section 6 has their words."""
+    """The user refused the call. Section 6 quotes the user's words."""
     explained: int = 0
-    """The round after it, if the agent then said what is wrong."""
+    """The next round, if the agent explained the error there, or 0."""
     explanation: str = ""
 
 
@@ -196,15 +196,15 @@ class DigestContext:
     vital: frozenset[int] = frozenset()
     """Messages that are shortened last: the first message and lists of requirements."""
     most_messages: int = 0
-    """The most messages the budget could show; 0 means no limit."""
+    """The largest number of messages that the budget can show. 0 means no limit."""
     is_tight: bool = False
-    """Not all of the user's words fit, so messages compacted before are worth less."""
+    """Not all of the user's words fit, so messages from before count less."""
     is_small: bool = False
-    """The same, and no space is reserved for them."""
+    """Not all of the user's words fit, and no space is reserved for them."""
     quoted: frozenset[int] = frozenset()
-    """Calls whose output section 1 quotes."""
+    """Calls whose output is quoted in section 1."""
     keeps_open: bool = True
-    """Each call of the open turn has a line of its own."""
+    """Each call of the open turn has its own line."""
     can_open: bool = True
     """The model has a tool that shows a cited message whole."""
 
@@ -245,7 +245,7 @@ class DigestContext:
 
     @cached_property
     def unanswered(self) -> frozenset[int]:
-        """Turns that ended with a question and got no short reply."""
+        """Turns that ended with a question and received no short reply."""
         turns = pairwise(self.facts.turns)
         return frozenset(a.number for a, b in turns if b.words and len(b.words.text) > REPLY_CHARS)
 
@@ -254,7 +254,7 @@ class DigestContext:
 
     @cached_property
     def open_turn(self) -> int:
-        """The number of the turn that ends with a call and has no answer yet, or -1."""
+        """The number of the last turn if it has no answer yet, or -1."""
         last = self.facts.turns[-1] if self.facts.turns else None
         is_open = last and last.steps and isinstance(last.steps[-1], Call)
         return last.number if last and is_open else -1
@@ -266,7 +266,7 @@ class DigestContext:
 
     @cached_property
     def causes(self) -> list[tuple[int, int, str, str]]:
-        """The latest causes in answers: turn, number, text, and text with reason."""
+        """The latest causes in answers, each with turn, number, text, and text with reason."""
         found = []
         for turn, step in self.facts.find(AnswerFact):
             said = sentences(without_code(step.text))
@@ -280,7 +280,7 @@ class DigestContext:
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """The failures, with what the agent said next unless another section quotes it."""
+        """The failures, each with the agent's next words unless another section quotes them."""
         told = {*{turn: step.id for turn, step in self.facts.find(AnswerFact)}.values()}
         if len(self.causes) >= FEWEST_CAUSES:
             told |= {id for _, id, _, _ in self.causes}
@@ -305,12 +305,12 @@ class DigestContext:
 
     @cached_property
     def explained(self) -> frozenset[int]:
-        """Rounds whose statement section 4 quotes."""
+        """Rounds whose statements section 4 quotes."""
         return frozenset(each.explained for each in self.failures if each.explanation)
 
     @cached_property
     def last_runs(self) -> dict[str, int]:
-        """The last run of each kind of command whose output has a total, such as `go test`."""
+        """The last run of each kind of command that prints a total, such as `go test`."""
         commands = (step for _, step in self.facts.find(CommandFact))
         return {kind_of(step.text): step.id for step in commands if find_total(step.output)}
 

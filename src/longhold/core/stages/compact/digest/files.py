@@ -1,6 +1,6 @@
-"""Section 3, files and code: changed and read files, ordered by use.
+"""Section 3, files and code. It lists changed and read files, ordered by use.
 
-Changed files list the definitions touched and the names and strings added or removed.
+A changed file is listed with the definitions, names and strings that changed.
 """
 
 import re
@@ -35,14 +35,14 @@ from longhold.core.stages.facts.names import (
 SPEC_CHARS = 200
 """A shorter file is not a specification."""
 LISTING_SHARE = 0.1
-"""Weight of output without headings, which contains few demands."""
+"""Weight of output without headings, which contains few requirements."""
 NAME_CHARS = 5
 """A shorter name may appear in a message by chance."""
 
 _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
 """Every session reads these files, so they need no outline."""
 _NAME = re.compile(r"(?<![\w./-])[\w#][\w./:#-]*[\d./:#_-][\w./:#-]*")
-"""An argument that may be a name, because it contains more than letters."""
+"""Matches an argument that may be a name, because it contains more than letters."""
 _CLOSES = re.compile(r"\b(?:close|done|complete|finish|resolve)", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+[→\t:|] ?", re.MULTILINE)
 
@@ -54,7 +54,7 @@ class _Document(NamedTuple):
 
 
 def document_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 1: the demands of approved plans and of documents the user pointed at."""
+    """Section 1: requirements in approved plans and in documents that the user named."""
     for turn, step in context.facts.find(PlanFact):
         if step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
@@ -83,14 +83,14 @@ def find_quoted(context: DigestContext) -> frozenset[int]:
 
 
 def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Document]]:
-    """Find documents named by the user or by such a document, as they were last read."""
+    """Find documents that the user or such a document named, in the version last read."""
     said = deque(context.facts.words())
     found: dict[str, tuple[int, StepFact, _Document]] = {}
     written, heard, read = set[str](), "", ""
     for turn, step in context.facts.steps():
         while said and said[0][0] <= turn:
             heard += f"\0{said.popleft()[1].text}"
-        if isinstance(step, ChangeFact):  # this is the agent's own work, even if the user names it
+        if isinstance(step, ChangeFact):  # the agent's own work, even if the user names it
             written.add(last_name(step.path))
         document = _document(context, step)
         if document is None or written & set(document.names):
@@ -105,7 +105,7 @@ def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Doc
 
 
 def _is_closed(context: DigestContext, step: StepFact, document: _Document) -> bool:
-    """True if a later command closes the subject of a document, such as a ticket."""
+    """Return whether a later command closes the subject of a document, such as a ticket."""
     names = "|".join(re.escape(name) for name in document.names[1:])
     named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w.-])") if names else None
     return named is not None and any(
@@ -146,7 +146,7 @@ def _demand_piece(
 
 
 def _without_numbers(text: str) -> str:
-    """Strip the line numbers that a tool adds to a file, and a client's reminder after it."""
+    """Strip the line numbers that a tool adds, and a client's reminder at the end."""
     return _LINE_NUMBER.sub("", text.partition("<system-reminder>")[0])
 
 
@@ -187,7 +187,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 def _change_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for i, edits in enumerate(group_edits(context.facts)):
         forms = (_headline(context, edits), *_name_edits(context, edits))
-        # Without definitions, as in settings, the new names are all there is to tell.
+        # A file without definitions, such as a settings file, is described by its new names.
         worths = CHANGED if forms[1] != forms[0] else NAMELESS
         gains = tuple(context.worth(worth, edits.last.id) for worth in worths)
         yield DigestPiece(3, (0, i), forms, gains)

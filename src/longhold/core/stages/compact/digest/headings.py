@@ -1,8 +1,8 @@
 """Parse numbered headings of summaries, and carry over parts of an older summary.
 
-A line is a heading if its title is known. A line with `#` or `**` is also a heading if its number
-rises and no line has the known title. So lists in a section are not mistaken for headings. Only
-sections that the log cannot rebuild are carried over.
+A line with a known title is a heading. A line with `#` or `**` is also a heading if its number
+rises and no line has the known title. This distinguishes headings from lists. Only sections that
+the log cannot rebuild are carried over.
 """
 
 import re
@@ -54,7 +54,7 @@ class HeadedPart:
 
 
 def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
-    """Split a summary at its headings. The text before the first heading is returned separately."""
+    """Split a summary at its headings. Return the text before the first heading separately."""
     lines = [(line, naming(int(line["number"]), _title(line))) for line in _NUMBERED.finditer(text)]
     worded = {line["number"] for line, name in lines if name}
     heads: list[re.Match[str]] = []
@@ -107,5 +107,5 @@ def _match_title(number: int, title: str) -> str:
 
 
 def _title(line: re.Match[str]) -> str:
-    """Return a heading's text. The pattern does not strip it, because it would backtrack."""
+    """Return a heading's text. Stripping it in the pattern would cause backtracking."""
     return line["title"].rstrip(" \t*:")

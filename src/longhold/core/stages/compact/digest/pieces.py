@@ -1,7 +1,7 @@
 """Fit pieces of text into a token budget by their value to the reader.
 
-The form with the highest gain per token is taken first, in any section. So all important pieces get
-a short form before any piece gets its full form.
+Each piece has shorter and longer forms. The form with the highest gain per token is chosen first,
+in any section. All important pieces thus get a short form before one gets its full form.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from longhold.core.messages.text import quote_rest
 Count: TypeAlias = Callable[[str], int]
 
 AGEING = 0.4
-"""The share of its value that the oldest piece of a kind loses against the newest."""
+"""The share of its value that the oldest piece of a kind loses compared with the newest."""
 
 
 TIGHT, SMALL = (1.2, 1.5), (0.5, 0.8)
@@ -29,7 +29,7 @@ ROUTINE, REPEATED, OUTCOMES = 0.07, 0.1, 0.2
 that another section has, commands with an outcome that ran again later, and the last such runs."""
 
 REMEMBERED = 4_096
-"""Cached token counts, for lines of a rewritten draft and the user's messages."""
+"""Number of cached token counts, for the lines of a rewritten draft and user messages."""
 REMEMBERED_CHARS = 2_000
 
 
@@ -40,16 +40,16 @@ def remember_counts(count: Count) -> Count:
 
 
 class Worth(IntEnum):
-    """The value of each kind of form to the agent that continues the work.
+    """The value of each kind of form for the agent that continues the work.
 
-    Tuned with `benchmarks/exam.py` and `benchmarks/retention.py`.
+    The values were tuned with `benchmarks/exam.py` and `benchmarks/retention.py`.
     """
 
     OPEN_CALLS = 3_000_000
-    """Work on an unanswered request, so that the model does not repeat it."""
+    """Calls for an unanswered request, so that the model does not repeat them."""
     LAST_WORDS = 2_000_000
     FIRST_WORDS = 1_000_000
-    """Ensures that no message is missing entirely."""
+    """The first words of a message, so that no message is missing entirely."""
     NEXT_STEP = 500_000
     RUNNING = 490_000
     WORDS = 400_000
@@ -97,7 +97,7 @@ class Worth(IntEnum):
     WHOLE_COMMANDS = 80
     REMARKS = 400
     EXPLAINED = 800
-    """The cause of a failure, in the agent's next words."""
+    """The cause of a failure, as the agent explained it next."""
     SEEN_FILES = 120
     WORK = 100
     REPLACED = 150
@@ -114,7 +114,7 @@ class Worth(IntEnum):
 
 
 def lower_by_age(worth: float, age: float) -> float:
-    """Lower a value by age: 0 is the newest, 1 the oldest."""
+    """Lower a value by age, which is 0 for the newest and 1 for the oldest piece."""
     return worth * (1 - AGEING * age)
 
 
@@ -130,21 +130,21 @@ class DigestPiece:
     """The sort key within the section."""
     forms: tuple[str, ...]
     gains: tuple[float, ...]
-    """The value each form adds to the previous one."""
+    """The value that each form adds to the previous form."""
     tight_share: float = 1.0
-    """The share of its value that it keeps in a tight digest."""
+    """The share of its value that the piece keeps in a tight digest."""
     _steps: dict[Count, list[_Step]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
     def __post_init__(self) -> None:
-        """Quote all but the first line of each form, because only the first has the template."""
+        """Indent all but the first line of each form, because only the first is Longhold's text."""
         object.__setattr__(self, "forms", tuple(map(quote_rest, self.forms)))
 
     def steps(self, count: Count) -> list[_Step]:
         """Return the cumulative price and value of each form. The first entry means no form."""
         if count not in self._steps:
-            prices = (count(form) + 1 for form in self.forms)  # newline
+            prices = (count(form) + 1 for form in self.forms)  # add one for the newline
             same = (a == b for a, b in pairwise(("", *self.forms)))
             gains = (
                 0.0 if is_same else gain for is_same, gain in zip(same, self.gains, strict=True)
@@ -165,7 +165,7 @@ def fit(
 ) -> dict[int, str]:
     """Choose the forms with the highest gain per token. Return the text of each section.
 
-    If even the shortest forms exceed the budget, routine steps are dropped first.
+    If even the shortest forms exceed the budget, drop routine steps first.
     """
     ordered = sorted(pieces, key=attrgetter("section", "place"))
     ladders = [piece.steps(count) for piece in ordered]

@@ -1,4 +1,4 @@
-"""Sections 4, 5, 7, 8 and 9: errors, findings, pending tasks, the last state, the next step.
+"""Sections 4, 5, 7, 8 and 9: errors, findings, pending tasks, last state, next step.
 
 Conclusions are quoted from the model. This module adds no judgement.
 """
@@ -48,11 +48,11 @@ from longhold.core.stages.facts.outcome import (
 
 COMMAND_CHARS = 60
 QUOTE_CHARS = 300
-"""A short quote, because section 6 has the whole message."""
+"""Limit for a short quote, because section 6 has the whole message."""
 FINAL_CONCLUSIONS = 2
-"""Conclusions per turn. Earlier conclusions were often abandoned."""
+"""Number of conclusions per turn. Earlier conclusions were often abandoned."""
 TOOL_ERROR = "<tool_use_error>"
-"""Begins a client's refusal of a call, such as an edit of a file that was not read."""
+"""The beginning of a client's refusal of a call, such as an edit of an unread file."""
 HASH_CHARS = 7
 
 _HASH = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
@@ -66,7 +66,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 5: conclusions, and the commits that were made or displayed."""
+    """Section 5: conclusions, and commits that were made or shown."""
     for turn in context.facts.turns:
         yield from _thoughts(context, turn)
     for number, step in context.facts.find(CommandFact):
@@ -81,7 +81,7 @@ def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _commit_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """List commits that were displayed or compared, if the conversation mentions them."""
+    """Yield commits that were shown or compared, if the conversation mentions them."""
     spoken = _find_spoken_hashes(context)
     known: dict[str, DigestPiece] = {}
     for number, step in context.facts.find(CommandFact):
@@ -169,7 +169,7 @@ def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 4: each distinct error once, with the message that shows the fix."""
+    """Section 4: each distinct error once, with a reference to the fix."""
     last = max((command.id for _, command in context.facts.find(CommandFact)), default=0)
     for failure in context.failures:
         brief, *longer = context.limits.error_chars
@@ -232,7 +232,7 @@ def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _describe_tree(commands: list[CommandFact]) -> str:
-    """Return the output of the last `git status`, unless a commit followed."""
+    """Return the output of the last `git status`, unless a commit came after it."""
     for command in reversed(commands):
         if not command.has_failed and commits_in(command.output):
             return ""
@@ -242,7 +242,7 @@ def _describe_tree(commands: list[CommandFact]) -> str:
 
 
 def explanation_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 5: causes in the order they were given, so that outdated causes are recognised."""
+    """Section 5: explanations in the order given, so that outdated ones can be recognised."""
     if len(context.causes) < FEWEST_CAUSES:
         return
     chars = context.limits.remark_chars

@@ -1,6 +1,6 @@
-"""Section 6: all user messages word for word, and the work done on each.
+"""Section 6: all user messages word for word, and the work done for each.
 
-Pastes lose their middle, with a pointer to the rest, before the user's own words are cut.
+Pasted text is shortened first, with a pointer to the rest. The user's own words come last.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,11 +52,11 @@ from longhold.core.stages.facts.user_text import find_standing, tell_pastes, wit
 
 ABOUT_CHARS = 120
 PROSE_SPACES, MOST_STRINGS = 3, 2
-"""Limits for strings in new code that are texts for people. Readers need their exact words."""
+"""Limits for strings in new code that are texts for people. Readers need the exact words."""
 
 
 def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Yield the user's messages. The oldest are left out if the budget cannot show them at all."""
+    """Yield the user's messages, without the oldest if the budget cannot show all."""
     for turn in context.facts.turns:
         if turn.number in context.hidden_turns:
             continue
@@ -168,7 +168,7 @@ def _group_runs(turn: TurnFacts) -> dict[str, list[CommandFact]]:
 
 
 def open_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Yield the calls of the open turn: each has at least a line with its arguments and outcome."""
+    """Yield the open turn's calls, each with at least a line with its arguments and outcome."""
     for turn in context.facts.turns[-1:]:
         if turn.number == context.open_turn:
             for i, step in enumerate(turn.steps):
@@ -242,7 +242,7 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
 def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     limits, body, lead = context.limits, remove_blank_lines(step.text), f"- said {cite(step.id)}: "
     is_last = turn == context.last_turn
-    asks = is_last or turn in context.unanswered  # other questions appear with the reply
+    asks = is_last or turn in context.unanswered  # a reply shows the other questions
     known = context.known_causes
     texts = (
         lead + gist(body, limits.brief_answer_chars, with_question=asks, known=known),
@@ -267,7 +267,7 @@ def _remark(context: DigestContext, turn: int, step: AnswerFact) -> Iterator[_Fo
     if turn == context.open_turn and context.is_current(step.id):  # it may announce the next step
         whole = cut(one_line(step.text), limits.report_chars)
         if not found and len(whole) < limits.brief_answer_chars and age:
-            return  # the next call shows what it announces
+            return  # the next call shows the announced step
         found = found or cut(whole, limits.remark_chars)
         yield _Form((lead + found, lead + whole), (Worth.ANSWERS, Worth.ANSWERS), age)
     elif found and not any(id == step.id and text in found for _, id, text, _ in context.causes):
@@ -282,7 +282,7 @@ def _cut_about(context: DigestContext, about: str) -> str:
 
 def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_cut_about(context, step.about)}"
-    if step.task:  # it continues in the background and reports again
+    if step.task:  # the task continues in the background and reports again
         return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
     limits, body = context.limits, remove_blank_lines(step.text)
     texts = (
@@ -316,7 +316,7 @@ def _command(
     shows_much = shows_much or step.id in context.quoted
     total = find_total(step.output) if shows_much else ""
     if step.has_failed or step.task or (shows_much and not total):
-        # Section 4 has the failure, and displayed text is rarely needed.
+        # Section 4 has the failure, and shown text is rarely needed.
         share = 1.0 if step.task else ROUTINE
         return _Form((brief, short), (ran, Worth.WHOLE_COMMANDS), age, share)
     brief_outcome, outcome = (
