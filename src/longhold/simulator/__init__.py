@@ -1,4 +1,4 @@
-"""A local server that speaks the providers' APIs, with a faithful prompt cache."""
+"""A local server that implements the providers' APIs, including an accurate prompt cache."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # with `__getattr__` a type checker accepts every name
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> object:
         if name not in __all__:

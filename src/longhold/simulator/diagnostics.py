@@ -1,4 +1,4 @@
-"""Explains a cache miss: hashes of a request are stored under its response's id, for a later one."""
+"""Explain cache misses by comparing the hashes of a request with those of an earlier request."""
 
 from array import array
 from collections import OrderedDict
@@ -17,13 +17,13 @@ class RequestFingerprint(NamedTuple):
     tools: bytes
     system: bytes
     messages: bytes
-    message_tokens: "array[int]"  # per message block; an array, because thousands are kept
+    message_tokens: "array[int]"  # tokens of each message block, as a compact array
     tools_tokens: int
     system_tokens: int
     others: bytes
 
 
-REMEMBERED = 500  # Requests available to diagnostics. Each takes about 24 bytes per block.
+REMEMBERED = 500  # number of requests to compare with, at about 24 bytes per block
 
 
 class Diagnostics:
@@ -37,7 +37,7 @@ class Diagnostics:
             self._known.popitem(last=False)
 
     def diagnose(self, prepared: PreparedPrompt) -> JsonObject | None:
-        """Answer a request's `diagnostics`. None if it names no id or nothing differs."""
+        """Answer a request's `diagnostics`, or return None if it has no id or nothing differs."""
         previous_id = (prepared.request.diagnostics or {}).get("previous_message_id")
         if previous_id is None:
             return None

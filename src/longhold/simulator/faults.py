@@ -1,4 +1,4 @@
-"""Faults on demand: refusals and broken streams, from a request header or a queue."""
+"""Inject refusals and broken streams that a request header or a queue orders."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from longhold.core.request.billing.api_request import (
 
 StreamFault = Literal["cut", "stall", "error_event", "one_byte", "repeat", "end_early"]
 STREAM_FAULTS: dict[str, StreamFault] = {kind: kind for kind in get_args(StreamFault)}
-DEFAULT_RETRY_AFTER_SECONDS = 1.0  # the default retry-after of a 429
+DEFAULT_RETRY_AFTER_SECONDS = 1.0  # default `retry-after` of a 429 response
 DEFAULT_AFTER_EVENTS = 3  # after message_start and the first delta
 MESSAGES = {
     400: "prompt is too long: more tokens than the maximum",
@@ -27,7 +27,7 @@ MESSAGES = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedFault:
     status: int | None = None
-    stream: StreamFault | None = None  # without streaming, only cut, stall and one_byte apply
+    stream: StreamFault | None = None  # without streaming, only `cut`, `stall` and `one_byte` apply
     after_events: int = DEFAULT_AFTER_EVENTS
     retry_after_seconds: float | None = None
 
@@ -45,7 +45,7 @@ class InjectedFault:
 
 
 class Faults:
-    """The queue. A header on the request overrides it."""
+    """The queue of faults. A header of the request overrides it."""
 
     def __init__(self) -> None:
         self._queue: deque[InjectedFault | None] = deque()
@@ -65,7 +65,7 @@ class Faults:
 
 
 def _parse_fault(order: str) -> InjectedFault | None:
-    """Parse `429`, `429:2` (retry after 2 s), `cut:2` (after 2 events), or `none` for no fault."""
+    """Parse `429`, `429:2` (retry after 2 s), `cut:2` (after 2 events) or `none`."""
     kind, _, rest = order.partition(":")
     if kind == "none":
         return None

@@ -1,4 +1,4 @@
-"""Turns a brain's answer into an API answer: limits, ids, signatures, token counts."""
+"""Convert a brain's answer to an API answer with limits, ids, signatures and token counts."""
 
 import secrets
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class FittedAnswer(NamedTuple):
 
 
 def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> FittedAnswer:
-    """Take blocks up to the limit. A text that exceeds it is cut, a tool call is dropped."""
+    """Take blocks up to the limit. Cut a text that exceeds it, and drop a tool call."""
     taken: list[JsonObject] = []
     tokens = thinking_tokens = 0
     is_cut = False
@@ -120,7 +120,7 @@ def _complete_blocks(
     links, named = link_conversation(prepared.sent, signer), list[JsonObject]()
     is_hidden = (prepared.request.thinking or {}).get("display") == "omitted"
     for index, block in enumerate(blocks):
-        if block.get("type") == "tool_use":  # with a reproducible id
+        if block.get("type") == "tool_use":  # gets a reproducible id
             own = digest(links.end + bytes([index % 256])).hex()[:ID_CHARS]
             block = {**block, "id": block.get("id") or f"toolu_{own}", "type": "tool_use"}
         elif is_hidden and block.get("type") == "thinking":

@@ -1,4 +1,4 @@
-"""A model and a client that ask the simulation directly, without a server or an SDK."""
+"""A model and a client that call the simulation directly, without a server or an SDK."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -41,7 +41,7 @@ class SimulatedModel:
             return int(self._simulation.count(*_parse(request))["input_tokens"])
 
     async def close(self) -> None:
-        """Do nothing, because nothing is open."""
+        """An in-process model has nothing to close."""
 
 
 class _Answer(dict[str, Any]):
@@ -55,7 +55,7 @@ class _Answer(dict[str, Any]):
 
 
 class OfflineClient:
-    """Replaces `anthropic.AsyncAnthropic` in examples. By default it repeats the last message."""
+    """Replaces `anthropic.AsyncAnthropic` in examples. By default, it repeats the last message."""
 
     def __init__(self, brain: Brain | None = None) -> None:
         self._simulation = Simulation(brain or EchoBrain())

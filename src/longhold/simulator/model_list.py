@@ -1,10 +1,10 @@
-"""The model list, in one shape for both SDKs. Each ignores the other's fields."""
+"""The list of models, in one format for both SDKs. Each SDK ignores the other's fields."""
 
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
 from longhold.core.request.billing.api_request import ApiError, JsonObject
 from longhold.simulator.settings import SimulatorSettings
 
-RELEASED = "2026-01-01T00:00:00Z"  # release days are not simulated
+RELEASED = "2026-01-01T00:00:00Z"  # release dates are not simulated
 RELEASED_UNIX = 1_767_225_600
 DEFAULT_PAGE = 20  # the API's default
 LARGEST_PAGE = 1_000  # the API's limit

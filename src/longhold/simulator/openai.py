@@ -1,4 +1,4 @@
-"""The chat-completions endpoint. Prompts are cached automatically by prefix."""
+"""The Chat Completions endpoint, which caches prompts automatically by prefix."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,7 +76,7 @@ class ChatEndpoint:
         *,
         stop: Sequence[str] = (),
     ) -> "ServedAnswer":
-        """Call the brain with at most `room` output tokens, or the rest of the window."""
+        """Call the brain with at most `room` output tokens, limited by the rest of the window."""
         started = self._simulation.clock.now()
         owner = f"{caller.workspace}|{able.model}"
         tokens = self._tokens(parts)
@@ -144,7 +144,7 @@ class ServedAnswer:
     fitted: FittedAnswer
     reason: str
     started: float
-    is_written: bool  # True if new prefix tokens are billed as cache writes
+    is_written: bool  # whether new prefix tokens are billed as cache writes
 
     @property
     def fresh_tokens(self) -> int:
@@ -229,7 +229,7 @@ def brain_request(
     *,
     forced_tool: str | None = None,
 ) -> BrainRequest:
-    """Build a brain's request: merge consecutive messages of a role, drop empty ones."""
+    """Build a brain's request. Merge consecutive messages of a role, and drop empty messages."""
     system, messages = list[JsonObject](), list[JsonObject]()
     for speaker, content in heard:
         blocks = [block_to_wire(b) for b in content if not isinstance(b, Opaque) and b != _EMPTY]

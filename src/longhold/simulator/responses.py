@@ -1,4 +1,4 @@
-"""The Responses endpoint: the chat endpoint's rules with the items and events of that API."""
+"""The Responses endpoint. It has the chat endpoint's rules, with that API's items and events."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial

@@ -77,7 +77,7 @@ CHANGING = ("clock", "faults", "reset")  # need POST, so that opening a URL cann
 FAULT_HEADER = "x-simulator-fault"
 ADVANCE_HEADER = "x-simulator-advance-seconds"
 
-MAX_BODY_BYTES = 32 * 1024 * 1024  # of the Messages API, above which it answers 413
+MAX_BODY_BYTES = 32 * 1024 * 1024  # limit of the Messages API, above which it answers 413
 CHAT_PATHS = ("/v1/chat/completions", "/v1/responses")
 
 Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
@@ -118,7 +118,7 @@ def serve(
     *,
     started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until interrupted. Calls `started` with the address once the port is bound."""
+    """Serve until interrupted. Call `started` with the address once the port is bound."""
     simulation = Simulation(brain or EchoBrain(), settings)
     with listen(host, port) as listener:
         started(f"http://{host}:{listener.getsockname()[1]}")
@@ -150,7 +150,7 @@ class _Server:
             except ApiError as error:
                 return self._refusal(http, error, is_chat=is_chat)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                # The body has a wrong inner shape. The API would name the field.
+                # The body has a wrong inner structure. The real API would name the field.
                 problem = invalid_request(f"invalid request: {type(error).__name__}: {error}")
                 return self._refusal(http, problem, is_chat=is_chat)
 
@@ -231,7 +231,7 @@ class _Server:
         return bytes(body)
 
     def _check_host(self, http: HttpRequest) -> None:
-        """On loopback, refuse web pages, including pages whose host name resolves to loopback."""
+        """On loopback, refuse web pages, even if their host name resolves to loopback."""
         server = http.scope.get("server")
         bound = str(server[0]) if server else LOOPBACK
         if is_loopback(bound) and (name := find_foreign_host(http.headers.raw)):

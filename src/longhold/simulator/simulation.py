@@ -1,4 +1,4 @@
-"""The simulated service: prepares requests, manages the cache, calls the brain, bills.
+"""The simulated service, which prepares requests, manages the cache, calls the brain and bills.
 
 Other requests can read an answer's cache entries only after `begin`, at its first byte.
 """
@@ -48,7 +48,7 @@ from longhold.simulator.validate import (
     threshold_of,
 )
 
-SUMMARY_OUTPUT_TOKENS = 8_000  # for a summary, regardless of the request's limit
+SUMMARY_OUTPUT_TOKENS = 8_000  # limit for a summary, regardless of the request's limit
 
 
 class ServedOutcome(NamedTuple):
@@ -84,7 +84,7 @@ class Simulation:
         self._diagnostics.clear()
 
     def count(self, request: ApiRequest, caller: Caller) -> JsonObject:
-        """Count a request's tokens. Caches nothing and triggers no compaction."""
+        """Count a request's tokens without caching and without triggering a compaction."""
         prepared = self._prepare(request, caller, is_count=True)
         counted: JsonObject = {"input_tokens": prepared.prompt.total_tokens}
         if request.context_management is not None:
@@ -115,7 +115,7 @@ class Simulation:
         return self.cache.look_up(prepared.prompt, prepared.caller.workspace, minimum, now)
 
     def begin(self, outcome: ServedOutcome) -> None:
-        """Make the cache entries readable, when the first byte of a response is sent."""
+        """Make the cache entries readable. Call this when the first byte of a response is sent."""
         now = self.clock.now()
         for iteration in outcome.usage.iterations:
             self.cache.commit(iteration.plan, now)
@@ -174,7 +174,7 @@ class Simulation:
     async def _compact_and_answer(
         self, prepared: PreparedPrompt, plan: CachePlan, threshold: Threshold, started: float
     ) -> ServedOutcome:
-        """Summarise past the threshold, then answer from the summary unless asked to pause."""
+        """Summarise beyond the threshold, then answer from the summary unless asked to pause."""
         summary = await self._summarise(prepared, threshold.instructions)
         block = {"type": "compaction", "content": summary, "encrypted_content": None}
         closing = _compaction_iteration(prepared, plan, summary)

@@ -30,12 +30,12 @@ class BilledUsage:
 
     @property
     def message(self) -> Iteration:
-        """The iteration in the top-level fields. Empty if only a compaction ran."""
+        """The iteration in the top-level fields. It is empty if only a compaction ran."""
         last = self.iterations[-1]
         return last if last.kind == "message" else Iteration(kind="message", plan=CachePlan())
 
     def to_json(self, *, is_start: bool = False) -> JsonObject:
-        """Render the usage. `is_start` is for message_start, with at most one output token."""
+        """Render the usage. `is_start` is for `message_start`, with at most one output token."""
         message = self.message
         output = min(message.output_tokens, 1) if is_start else message.output_tokens
         prompt = _prompt_json(message.plan)

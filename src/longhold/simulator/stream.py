@@ -1,4 +1,4 @@
-"""A response as server-sent events, in the API's order and shapes. `wire` applies faults."""
+"""Render a response as server-sent events, in the API's order and format. `wire` applies faults."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class StreamEvent(NamedTuple):
 
 def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamEvent]:
     message = outcome.message
-    # The usage at the start already includes the prompt.
+    # The usage in the first event already includes the prompt.
     opening = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
     managed = {"context_management": opening.pop("context_management", None)}
     opening["usage"] = outcome.usage.to_json(is_start=True)

@@ -1,4 +1,4 @@
-"""The rules for a request's parameters and messages, with the API's wording for each error."""
+"""The rules for a request's parameters and messages, with the API's text for each error."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -23,12 +23,12 @@ DEFAULT_TRIGGER_TOKENS = 150_000  # the API's default
 MINIMUM_TRIGGER_TOKENS = 50_000  # the API refuses less
 
 
-STRICT_VERSION = "2026-10-21"  # from here on sampling parameters are refused
+STRICT_VERSION = "2026-10-21"  # from this version on, sampling parameters are refused
 EDITS_BETA = "context-management-2025-06-27"
 MINIMUM_BUDGET_TOKENS = 1_024  # published
 MESSAGE_LIMIT = 100_000  # published
 FORCING = ("any", "tool")
-TOOL_REFERENCES = 1_000  # of a signed compaction; the API's limit is not known
+TOOL_REFERENCES = 1_000  # limit for a signed compaction; the API's limit is not published
 
 
 class Threshold(NamedTuple):
@@ -85,7 +85,7 @@ def _check_max_tokens(request: ApiRequest, able: Capabilities) -> None:
 
 
 def _check_prewarm(request: ApiRequest) -> None:
-    """With zero output a request only fills the cache, so output parameters are refused."""
+    """Refuse output parameters if `max_tokens` is 0, because the request only fills the cache."""
     config = request.output_config or {}
     for is_set, name in (
         (request.stream, "stream"),
@@ -138,7 +138,7 @@ def _check_tools(request: ApiRequest, able: Capabilities) -> None:
 
 
 def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
-    """Deferred tools need model support and at least one tool that is not deferred."""
+    """Check that the model supports deferred tools and that one tool is not deferred."""
     deferred = deferred_tools(request)
     _want(not deferred or able.tool_references, f"defer_loading: not supported on {able.model}")
     has_others = len(deferred) < len(request.tools or ())
@@ -251,7 +251,7 @@ def _check_cache_edits(
 
 
 def _want(is_fine: object, message: str, code: str | None = None) -> None:
-    """Refuse a request unless `is_fine`. Loops over blocks use a plain `if`, which is faster."""
+    """Refuse a request unless `is_fine`. Loops over blocks use a plain `if` for speed."""
     if not is_fine:
         raise invalid_request(message, code)
 
@@ -328,11 +328,11 @@ def _check_text(text: object, block: JsonObject, path: str) -> None:
 
 
 def _check_pairs(messages: Sequence[ApiMessage]) -> None:
-    """Each tool use needs exactly one result, at the start of the next user turn."""
+    """Check that each tool use has exactly one result, at the start of the next user turn."""
     seen: set[str] = set()
     for index, message in enumerate(messages):
         if isinstance(message.content, str):
-            continue  # because plain text has neither tool calls nor results
+            continue  # plain text has neither tool calls nor results
         if message.role == "assistant":
             asked = _ids(message.blocks(), "tool_use", "id")
             repeated = [i for n, i in enumerate(asked) if i in seen or i in asked[:n]]
@@ -349,7 +349,7 @@ def _check_pairs(messages: Sequence[ApiMessage]) -> None:
 
 def _check_answered(messages: Sequence[ApiMessage], index: int, asked: Sequence[str]) -> None:
     if index + 1 < len(messages) and messages[index + 1].role == "assistant":
-        return  # because consecutive assistant messages are one turn, and the next one is checked
+        return  # consecutive assistant messages are one turn, and the next is checked
     answered = set(_leading_results(messages, index + 1))
     missing = [i for i in asked if i not in answered]
     if missing:
@@ -410,7 +410,7 @@ def _check_end(last: ApiMessage, able: Capabilities) -> None:
         return
     block = last.blocks()[-1]
     if block.get("type") == "compaction":
-        return  # a paused answer is resumed by sending it back last
+        return  # sending a paused answer back as the last message resumes it
     _want(
         able.prefill,
         "This model does not support assistant message prefill. The conversation must end "

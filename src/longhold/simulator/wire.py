@@ -1,4 +1,4 @@
-"""ASGI responses, whole or in chunks. A fault leaves the response unfinished, and the server closes it."""
+"""ASGI responses, whole or in chunks. After a fault, the server closes the unfinished response."""
 
 import asyncio
 from collections.abc import Callable, Sequence

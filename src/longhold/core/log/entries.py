@@ -139,7 +139,7 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     held: int = 0
     """Messages before this entry are also cached for an hour."""
     cached: bool = True
-    """Whether requests have cache breakpoints. Fixed when the session begins."""
+    """Whether requests have cache breakpoints. This is fixed when the session begins."""
     max_output_tokens: int = 0
     rests_on: tuple[int, ...] = ()
     """The compaction that caused this frame. Undoing it restores the previous frame."""

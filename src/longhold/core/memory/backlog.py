@@ -1,7 +1,7 @@
-"""What memory may spend, and the user's messages that wait because it may not spend more.
+"""The budget of memory, and the user's messages that wait until the budget allows a search.
 
-The budget is a share of what the project's sessions spent in the last days. It is per project, so
-that several short sessions together can pay for a search. Figures are per machine.
+The budget is a share of the project's spending in the last days. Several short sessions of a
+project can thus pay for a search together. Figures are per machine.
 
 If the budget does not allow a search, the session records its waiting messages in a small file. A
 later session searches the messages of several such files in one call with a short prompt. A file is
@@ -36,20 +36,19 @@ from longhold.errors import LongholdError
 
 ALL, EXTRACT, DREAM, RECALL = "all", "memory", "dream", "recall"
 DAYS = {ALL: 7, EXTRACT: 7, RECALL: 7, DREAM: 28}
-"""A dream costs as much as a few searches, so a small project saves for it over weeks."""
+"""The period of each budget. A dream costs several searches, so small projects save for weeks."""
 FLOOR_USD = 0.05
-"""Minimum per week: a few searches, so that a project with little spending learns too."""
+"""The weekly minimum in dollars, so that a project with little spending also learns."""
 DREAM_SHARE = 1 / 3
-"""Part of memory's share that is reserved for dreams. Otherwise searches would use all of it, and a
-project that never dreams keeps its duplicates."""
+"""The part of memory's share that is reserved for dreams. Otherwise searches would use all of it,
+and duplicates would never be removed."""
 UNPRICED_CALLS = 0.25
-"""Limit for models without a price: memory's share of the project's calls."""
+"""Limit for models without a price, as a share of the project's calls."""
 TYPICAL = {EXTRACT: Usage(input_tokens=2_000, output_tokens=250)}
 TYPICAL[DREAM] = Usage(input_tokens=2_500, output_tokens=400)
-"""Typical usage of one call without its shared prompt, until the project has had such calls."""
+"""Typical usage of one call without the shared prompt, until the project has its own figures."""
 CALLS = {EXTRACT: 2, DREAM: 5}
-"""Calls of a search (to write and to end) and of a dream that is worth beginning (to look, write,
-correct and end)."""
+"""The number of calls in a search, and the minimum for a dream."""
 
 
 def learning_directory(home: Path, place: Path) -> Path:
@@ -61,16 +60,16 @@ def learning_directory(home: Path, place: Path) -> Path:
 class MemoryBudget:
     directory: Path
     share: float
-    """Share of the project's spending; 0 means no limit."""
+    """Share of the project's spending. 0 means no limit."""
     clock: Callable[[], float]
     own: OwnSpending = field(default_factory=OwnSpending)
-    """The session's spending that was not added yet."""
+    """The part of the session's spending that is not yet added."""
 
     def spent(self, kind: str, days: int = 0) -> Tally:
         return self._ledger(kind).last_days(days or DAYS[kind])
 
     def add_spending(self) -> None:
-        """Add the session's spending since the last time."""
+        """Add the session's spending since the last call of this method."""
         total, layers = self.own.take()
         for kind, tally in {ALL: total, **layers}.items():
             if tally.calls and kind in (ALL, EXTRACT, DREAM, RECALL):
@@ -82,7 +81,7 @@ class MemoryBudget:
         return max(FLOOR_USD, (1 - DREAM_SHARE) * self.share * self.spent(ALL).usd)
 
     def left_usd(self, kind: str = EXTRACT) -> float:
-        """Return what may still be spent on dreams, or on searches and choices together."""
+        """Return the amount left for dreams, or for searches and choices together."""
         return self.allowed_usd(kind) - self.spent_usd(kind)
 
     def spent_usd(self, kind: str = EXTRACT) -> float:
@@ -101,14 +100,14 @@ class MemoryBudget:
         return f"memory spent {' and '.join(spent)} (memory.share)"
 
     def expect(self, kind: str, model: str, prompt: Usage, calls: int = 0) -> Tally:
-        """Estimate the price of a search or dream on a prompt, by the output of past calls."""
+        """Estimate the price of a search or dream on a prompt from the output of past calls."""
         past, call = self.spent(kind), TYPICAL[kind]
         if past.calls:
             call = msgspec.structs.replace(call, output_tokens=past.output_tokens // past.calls)
         return sum((price_call(model, prompt + call) for _ in range(calls or CALLS[kind])), Tally())
 
     def refusal(self, kind: str, expected: Tally, *, reserve: float = 0.0) -> str:
-        """Return why a call must wait, or ''. `reserve` is the part of the budget to leave."""
+        """Return why a call must wait, or ''. `reserve` is the part of the budget to keep."""
         if not self.share:
             return ""
         total, left = self.spent(ALL), self.left_usd(kind)
@@ -129,9 +128,9 @@ class MemoryBudget:
 
 
 WORDS_CHARS = 24_000
-"""About 6,000 tokens per search. Further messages wait for the next search."""
+"""The limit of one search, about 6,000 tokens. Further messages wait for the next search."""
 MESSAGE_CHARS = 2_000
-"""Enough for an explanation. The rest of a pasted file adds little."""
+"""The limit per message, enough for an explanation. The rest of a pasted file adds little."""
 ANSWER_TOKENS = 4_096
 
 
@@ -142,17 +141,17 @@ class BacklogBusy(LongholdError):
 class WaitingSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: str
     searched: int
-    """The last message that was searched."""
+    """The number of the last message that was searched."""
     upto: int
     messages: int
-    """The user's messages in between."""
+    """The number of waiting user messages."""
     chars: int = 0
     """Length of the text that a search reads."""
     is_outside: bool = False
     """The session read untrusted text, so its memories wait for consent."""
     since: float = 0.0
     why: str = ""
-    """Why the session was not searched when it was idle."""
+    """The reason why the session was not searched when it was idle."""
 
     @property
     def line(self) -> str:
@@ -173,7 +172,7 @@ class Backlog:
             write_private(path, msgspec.json.encode(one), is_synced=False)
 
     def list(self) -> list[WaitingSession]:
-        """Return the waiting sessions, longest waiting first."""
+        """Return the waiting sessions. The session that has waited longest comes first."""
         paths = (path for path in self.directory.glob("*") if not path.name.startswith("."))
         found = (one for one in map(self._read, paths) if one is not None)
         return sorted(found, key=lambda one: (one.since, one.session))
@@ -212,17 +211,17 @@ def line_of(said: Said, most_chars: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadWords:
-    """The user's messages from waiting sessions, as many as fit one search."""
+    """The user's messages from waiting sessions, as many as fit into one search."""
 
     taken: dict[str, WaitingSession]
-    """The sessions read, each with the messages that still wait afterwards."""
+    """The sessions that were read, each with the messages that still wait."""
     said: dict[str, tuple[Said, ...]]
     is_outside: bool
     repository: Path
 
     @property
     def session(self) -> str:
-        """The newest of the sessions. Proposals name it."""
+        """The newest of the sessions, which proposals name."""
         return next(reversed(self.said))
 
     @property
@@ -233,7 +232,7 @@ class UnreadWords:
         )
 
     def on(self, change: MemoryChange) -> MemoryChange:
-        """Add evidence to a memory: the message that shares most words with it."""
+        """Add evidence to a memory, which is the message that shares most words with it."""
         if change.text is None:
             return change
         written = set(words_of(change.text))
@@ -247,7 +246,7 @@ class UnreadWords:
 def read_words(
     shared: SharedRecords, waiting: Sequence[WaitingSession], repository: Path
 ) -> UnreadWords | None:
-    """Read the oldest waiting messages, either of sessions with untrusted text or of the others."""
+    """Read the oldest waiting messages, either from sessions with untrusted text or from others."""
     same = [one for one in waiting if one.is_outside == waiting[0].is_outside] if waiting else []
     taken: dict[str, WaitingSession] = {}
     said: dict[str, tuple[Said, ...]] = {}
@@ -273,7 +272,7 @@ def read_words(
 
 
 def drop_repeated(words: Iterable[Said], known: set[frozenset[str]]) -> Iterator[Said]:
-    """Drop messages that repeat an earlier one except for numbers, such as "step 3: run the tests"."""
+    """Drop messages that repeat another except for numbers, such as "step 3: run the tests"."""
     for said in words:
         key = frozenset(w for w in words_of(text_of(said.content)) if not w.isdigit())
         if key not in known:
@@ -290,7 +289,7 @@ def _take_fitting(words: Iterable[Said], room: int) -> Iterator[Said]:
 
 
 def search_prefix(model: str, tool: Tool) -> Prefix:
-    """Return a short prompt with only the memory tool, which is cheap without a cache."""
+    """Return a short prompt with only the memory tool. It is cheap even without a cache."""
     text = "You keep the memory of a project for an assistant that works in it."
     frame = Framed(
         sections=(Section(name="memory", text=text),), tools=(tool.definition(),), cached=False

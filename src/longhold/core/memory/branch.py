@@ -1,9 +1,9 @@
 """A branch of the store: changes that are merged as one commit, or not at all.
 
 Reads return the store as it was when the branch began, plus the branch's changes. Nothing is on
-disk until the merge, so a killed process leaves no trace. If a memory was changed elsewhere
-meanwhile, the merge is a conflict. Rules keep models from restoring removed memories and from
-removing much of a store.
+disk until the merge, so a killed process leaves no trace. If another writer changed the same memory
+meanwhile, the merge raises a conflict. Rules prevent models from restoring removed memories and
+from removing much of a store.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ class Branch:
         self.base = store.versions()
         self._changes: dict[str, MemoryChange] = {}
         self.refusals = 0
-        """Changes that the store or the rules refused. The model got the reason."""
+        """Number of changes that the store or the rules refused, with a reason for the model."""
 
     def versions(self) -> dict[str, str]:
         found = dict(self.base)
@@ -57,7 +57,7 @@ class Branch:
         return dict(sorted(found.items()))
 
     def read(self, file: str) -> str:
-        """Return a file as this branch has it. The index is generated."""
+        """Return a file as this branch has it. The index is generated on request."""
         if file == INDEX:
             return make_index(self.memories())
         change = self._changes.get(file)
@@ -81,9 +81,9 @@ class Branch:
         return {file: self.memory(file).description for file in dict.fromkeys(found)}
 
     def change(self, changes: Sequence[MemoryChange], *, why: str = "") -> str:
-        """Add changes, all or none, checked by the store and then by the rules."""
+        """Add all changes or none. The store checks them first, and then the rules."""
         before = dict(self._changes)
-        self.refusals += 1  # until it is accepted
+        self.refusals += 1  # counted until the change is accepted
         self._add(changes, why)
         files = [change.file for change in changes]
         wrong = self._rules.violations(self) if self._rules else {}
@@ -142,7 +142,7 @@ class MemoryRules:
     settings: DreamSettings
     repository: Path
     said: Sequence[Said] = ()
-    """The user's new messages, which may repeat a removed memory."""
+    """The user's new messages. They may repeat a removed memory."""
 
     def violations(self, branch: Branch) -> dict[str, str]:
         changes, vetoed = branch.changes(), branch.store.history.list_vetoed()
@@ -194,7 +194,7 @@ def list_removed_lines(store: MemoryStore) -> str:
 
 
 def _is_gutted(branch: Branch, change: MemoryChange) -> bool:
-    """Return whether a rewrite loses most of a memory that no other memory has taken over."""
+    """Return whether a rewrite loses most of a memory and no other memory has the content."""
     if change.text is None or change.file not in branch.base:
         return False
     before = parse(change.file, branch.store.history.text(branch.base[change.file]))

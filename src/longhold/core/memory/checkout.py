@@ -1,7 +1,7 @@
-"""The store's files on disk. They are written from the history and checked for manual edits.
+"""The store's files on disk, which are written from the history and checked for manual edits.
 
-Files are written after each commit. After a crash, they are written when the store is opened. A
-memory edited by hand is reported and never overwritten. The index is generated.
+Files are written after each commit, or after a crash when the store is opened. A memory edited by
+hand is reported and never overwritten. The index is generated.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ CheckoutStep: TypeAlias = Callable[[str], None]
 """Called at each point where a process may die, so that tests can crash it there."""
 
 SYNCED_EACH = 64
-"""For more files, one sync of the whole disk is faster than one sync per file."""
+"""Above this number of files, one sync of the whole disk is faster than one sync per file."""
 
 
 def no_step(_point: str) -> None:
-    """Do nothing; see `CheckoutStep`."""
+    """Do nothing. This is the default `CheckoutStep`."""
 
 
 class Checkout:
@@ -39,7 +39,7 @@ class Checkout:
         self.problems: dict[str, str] = {}
 
     def bring_up(self) -> None:
-        """Write the files that commits changed. Idempotent."""
+        """Write the files that commits changed. Calling this twice is harmless."""
         if not self._behind():
             return
         with self._sql.writing():
@@ -64,7 +64,7 @@ class Checkout:
         self.bring_up()
 
     def drift(self) -> dict[str, str | None]:
-        """Return the texts of files edited by hand since they were written, None if deleted."""
+        """Return the text of each file that was edited by hand, or None if it was deleted."""
         known = {
             file: (have, size, mtime)
             for file, have, size, mtime in self._sql.all(
@@ -99,7 +99,7 @@ class Checkout:
         return [(file, have, want) for file, have, want in rows]
 
     def put(self, file: str, want: str, *, is_synced: bool = True) -> None:
-        """Write a version of a file, even over a manual edit; '' removes the file."""
+        """Write a version of a file, even over a manual edit. With '', remove the file."""
         place = check_place(self.root, file)
         if not want:
             _remove(place, self.root)
@@ -114,7 +114,7 @@ class Checkout:
         )
 
     def _text_of(self, file: str) -> str | None:
-        """Read a file. A file that is not text, or has a forbidden name, becomes a problem."""
+        """Read a file. Report a file that is not text or has a forbidden name as a problem."""
         try:
             return check_place(self.root, file).read_bytes().decode()
         except FileNotFoundError:

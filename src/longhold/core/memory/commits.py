@@ -1,7 +1,7 @@
 """The commits of a memory store, in one private SQLite file.
 
 The file keeps every version of every text. A commit is one transaction, so a killed process leaves
-the old state or the new one. The Markdown files are written from it and survive its loss.
+the old state or the new one. The Markdown files are written from this file and survive its loss.
 """
 
 import difflib
@@ -68,7 +68,7 @@ CREATE VIRTUAL TABLE words USING fts5(
 
 class Database:
     def __init__(self, path: Path, *, wait_seconds: float) -> None:
-        """Open or create the file. Calls block for `wait_seconds` while another process writes."""
+        """Open or create the file. Calls wait up to `wait_seconds` while another process writes."""
         self.path = path
         private_directory(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -113,7 +113,7 @@ class Database:
 
     @contextmanager
     def writing(self, *, is_lasting: bool = True) -> Iterator[None]:
-        """Run one transaction, or join the current one; roll back on any error.
+        """Run one transaction or join the current one. Any error rolls it back.
 
         Without `is_lasting` the commit does not wait for the disk, so a power failure may lose it.
         """
@@ -156,16 +156,16 @@ _COMMITS = "SELECT id, at, by, why, undoes FROM commits"
 class MemoryChange:
     file: str
     text: str | None
-    """The new content; None removes the memory and leaves a tombstone."""
+    """The new content. None removes the memory and leaves a tombstone."""
     expected: str = ""
-    """The version that this change replaces, '' for none. Any other version is a conflict."""
+    """The version that this change replaces, or ''. Any other current version is a conflict."""
     reason: str = ""
-    """Required for removals."""
+    """The reason, which is required for removals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedChange:
-    """One written or removed file with its versions; '' means none."""
+    """One written or removed file with its versions before and after. '' means no file."""
 
     file: str
     before: str
@@ -288,7 +288,7 @@ class CommitWriter:
         self.id = 0
 
     def due(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
-        """Return the changes that have an effect. Raise if a change is based on an old version."""
+        """Return the changes that have an effect. Raise if one is based on an old version."""
         chosen: list[MemoryChange] = []
         for change in changes:
             current = self._version(change.file)
@@ -346,7 +346,7 @@ class CommitWriter:
         )
 
     def check_new(self, file: str) -> None:
-        """Refuse a name that people or file systems could confuse with another."""
+        """Raise if people or file systems could confuse a name with an existing one."""
         for look in name_looks(file):
             if (other := self._looks.setdefault(look, file)) != file:
                 raise MemoryRefused(
@@ -382,7 +382,7 @@ class _NumberTaken(Exception):
 
 @contextmanager
 def _explain_failure() -> Iterator[None]:
-    """Turn the errors of a plug-in into `StoreError`: memory then works with its copy."""
+    """Convert the errors of a plug-in to `StoreError`. Memory then works with its own copy."""
     try:
         yield
     except (StoreError, _NumberTaken):
@@ -394,8 +394,8 @@ def _explain_failure() -> Iterator[None]:
 class Replica:
     """A copy of commits that several nodes share.
 
-    A node pulls new commits before it adds a commit under the next number. If another node was
-    faster, the node pulls and tries again.
+    A node pulls new commits before it adds a commit under the next number. If another node has
+    taken the number, the node pulls and tries again.
     """
 
     def __init__(self, database: Database, commits: MemoryBackend | None) -> None:
@@ -405,7 +405,7 @@ class Replica:
         self._commits = commits
 
     def pull(self) -> bool:
-        """Apply the commits of other nodes; return whether there were any."""
+        """Apply the commits of other nodes, and return whether there were any."""
         if self._commits is None:
             return False
         with _explain_failure():
@@ -421,7 +421,7 @@ class Replica:
         return True
 
     def record_commit(self, record: Callable[[], int]) -> int:
-        """Record and publish a commit in one transaction. Return its number, or 0 for none."""
+        """Record and publish a commit in one transaction. Return its number, or 0 if empty."""
         while True:
             self.pull()
             with suppress(_NumberTaken), self._database.writing():

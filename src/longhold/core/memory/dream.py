@@ -1,8 +1,8 @@
 """Dreaming: reorganise the memories on a branch and merge the valid changes as one commit.
 
-Without a model, only safe steps are taken (see `tidy`). With a model, a fork first reorganises the
-branch. Changes that break a rule are dropped, and the reason is reported. A fork that fails or is
-stopped changes nothing.
+Without a model, a dream takes only safe steps (see `tidy`). With a model, a fork first reorganises
+the branch. Changes that break a rule are dropped, and the reason is reported. A fork that fails or
+is stopped changes nothing.
 """
 
 import re
@@ -33,7 +33,7 @@ DREAM_TURNS = 24
 
 
 def _leave_out(branch: Branch, rules: MemoryRules, cut_short: str) -> dict[str, str]:
-    """Drop forbidden changes, and removals without replacement by an unfinished dream."""
+    """Drop forbidden changes, and also removals without a replacement in an unfinished dream."""
     found: dict[str, str] = {}
     while wrong := rules.violations(branch) | _find_overtaken(branch):
         found |= wrong
@@ -55,7 +55,7 @@ def _is_replaced(branch: Branch, removal: MemoryChange) -> bool:
 
 
 def _keep_evidence(branch: Branch) -> dict[str, str]:
-    """Restore lost evidence. Return removed files, each with the memory named in its reason."""
+    """Restore lost evidence. Map each removed file to the memory named in its reason."""
     known = branch.versions()
     replaced: dict[str, str] = {}
     for change in branch.changes():
@@ -103,7 +103,7 @@ def _find_named(reason: str, known: Iterable[str]) -> str:
 
 SOURCE = "dream"
 CUT_SHORT = {"max_turns": "ran out of turns", "max_usd": "used up its share (memory.share)"}
-"""After these ends, a fork's memories are complete, but some removals may lack a replacement."""
+"""Reasons after which a fork's memories are complete. Some removals may lack a replacement."""
 
 
 class NotDreamt(LongholdError):
@@ -113,13 +113,13 @@ class NotDreamt(LongholdError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamReport:
     commit: Commit | None
-    """None for a trial, or if there was nothing to do."""
+    """The commit, or None for a trial run or if there was nothing to do."""
     merged: dict[str, str]
-    """Removed files, each with the file that replaces it, or ''."""
+    """Maps each removed file to the file that replaces it, or ''."""
     superseded: dict[str, str]
-    """Marked files, each with the file that contradicts it."""
+    """Maps each marked file to the file that contradicts it."""
     repaired: tuple[str, ...]
-    """Files whose links, marks or list of changed sources were corrected."""
+    """Files in which links, marks or the list of changed sources were corrected."""
     diff: str
     rewritten: int = 0
     dropped: Mapping[str, str] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class DreamReport:
 def dream(
     store: MemoryStore, settings: DreamSettings, *, repository: Path, is_trial: bool = False
 ) -> DreamReport:
-    """Reorganise memories in one commit. A trial only reports its plan."""
+    """Reorganise memories in one commit. A trial run only reports its plan."""
     rules = MemoryRules(settings=settings, repository=repository)
     branch = Branch(store)
     report = tidy_branch(branch, rules)
@@ -159,16 +159,16 @@ class Dreamer:
     ask: AskFork
     permit: Permit
     logs: Sequence[Path] = ()
-    """Session logs that it may read."""
+    """The session logs that the model may read."""
     since: float = 0.0
-    """Time of the last dream, or 0 if never."""
+    """Unix time of the last dream, or 0 if there was none."""
     daybook: str = ""
     tools: str = ""
-    """A description of the permitted tools for the prompt."""
+    """A description of the permitted tools, for the prompt."""
     can_look: bool = True
-    """Some of these tools read files."""
+    """Whether some of these tools read files."""
     prefix: Prefix | None = None
-    """The prefix to fork from; None is the current conversation."""
+    """The prefix to fork from. None means the current conversation."""
     max_usd: float | None = None
 
 
@@ -205,7 +205,7 @@ async def dream_with(
             permit=dreamer.permit,
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
-            is_wanted=True,  # because its cost was accepted before
+            is_wanted=True,  # its cost was accepted before
             prefix=dreamer.prefix,
             max_usd=dreamer.max_usd,
         )

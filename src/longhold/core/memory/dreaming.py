@@ -1,8 +1,8 @@
 """Schedule dreams: in the background, one process at a time, with or without a model.
 
 Conditions are checked when the session is idle, cheapest first. A model dreams only if no consent
-is needed and the session read no untrusted text. After a failure the safe part runs without a
-model, and the dream is retried later. A stopped or killed dream changes nothing.
+is needed and the session read no untrusted text. After a failure, only the safe part runs, and the
+dream is retried later. A stopped or killed dream changes nothing.
 """
 
 import asyncio
@@ -42,15 +42,15 @@ LOCK_NAME = ".dream-lock"
 
 
 class DreamBusy(StoreError):
-    """Another process is dreaming, or has just done so."""
+    """Another process is dreaming or has just dreamt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockState:
     time: float
-    """When the last dream ended, or this one began."""
+    """The time at which the last dream ended or this one began."""
     pid: int = 0
-    """The dreaming process. A killed process stays listed until `release_dead`."""
+    """The dreaming process. After a kill, it stays listed until `release_dead`."""
     before: float = 0.0
 
     @property
@@ -61,9 +61,9 @@ class LockState:
 class DreamLock:
     """Allows one dream at a time, and stores the time of the last dream.
 
-    The mtime of `.dream-lock` is the time of the last dream. Its text names the dreaming process
-    and the previous time, so that a failed or killed dream does not count. The operating system
-    holds the lock itself (on `.dream-lock.turn`) and releases it when the process dies.
+    The mtime of `.dream-lock` is the time of the last dream. Its text has the dreaming process and
+    the previous time, which a failed dream restores. The operating system holds the lock itself (on
+    `.dream-lock.turn`) and releases it when the process dies.
     """
 
     def __init__(self, directory: Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -84,7 +84,7 @@ class DreamLock:
     def hold(
         self, seen: LockState | None = None, *, is_counted: bool = True
     ) -> Iterator[LockState]:
-        """Hold the lock. On failure, or if not `is_counted`, the last dream's time is restored."""
+        """Hold the lock. On failure or without `is_counted`, restore the time of the last dream."""
         with self._take():
             before = self.look()
             if seen is not None and before.last > seen.last:
@@ -98,7 +98,7 @@ class DreamLock:
             self._write("", self._clock() if is_counted else before.last)
 
     def release_dead(self) -> LockState | None:
-        """Restore the time that a killed dream replaced; return its state, or None."""
+        """Restore the time that a killed dream replaced. Return the dream's state, or None."""
         if not self.look().pid:
             return None
         try:
@@ -128,9 +128,9 @@ class DreamLock:
 
 
 DAYBOOK_CHARS = 12_000
-"""Limit for the user's messages since the last dream: about 3,000 tokens, 60 messages."""
+"""Limit for the user's messages since the last dream, about 3,000 tokens or 60 messages."""
 LINE_CHARS = 200
-"""Enough to see whether a message decides or corrects something."""
+"""Limit per message, enough to recognise a decision or correction."""
 
 
 def daybook(
@@ -147,7 +147,7 @@ def daybook(
             for one in shared.read_said(session)
             if one.at > since and is_users(one)
         ]
-        kept = _take_newest(lines, room // 2)  # so that one long session does not hide all others
+        kept = _take_newest(lines, room // 2)  # one long session must not hide all others
         if kept:
             left = len(lines) - len(kept)
             head = f"{session}.jsonl{f' ({left} earlier messages not listed)' if left else ''}:"
@@ -169,15 +169,15 @@ ASKED_FIRST = (
 )
 
 Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
-"""Makes a permit for background work that also allows reading these directories."""
+"""Makes a permit for background work that may also read these directories."""
 
 MOST_LOGS = 20
 
 SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
-"""Files whose mtime is the time of the last session count, run without a model, or failure."""
+"""Files whose mtime is the time of the last session count, tidying or failure."""
 
 RETRY_MINUTES = 60.0
-"""Delay after a failed or killed dream."""
+"""Delay in minutes after a failed or killed dream."""
 SCAN_MINUTES = 10.0
 
 
@@ -318,7 +318,7 @@ class DreamJobs:
         self._report(report)
 
     async def _tidy_meanwhile(self) -> None:
-        """Do the part that needs no model, at most once per interval. The full dream stays due."""
+        """Do the part that needs no model, at most once per interval. The dream remains due."""
         hours = (self.clock() - last_noted(self.place, TIDIED)) / 3_600
         if 0 <= hours < self.engine.settings.dream.after_hours:
             return
@@ -352,7 +352,7 @@ class DreamJobs:
             self.notify(f"dreamt: {report.line} ({undo})")
 
     def _report_failure(self, why: str, is_told: bool = True) -> None:
-        """Record a failure. Without `why`, its entry was already written."""
+        """Record a failure. Without `why`, the log already has its entry."""
         note(self.place, FAILED, self.clock())
         self._begin_everywhere(0.0)
         if why:
@@ -365,7 +365,7 @@ class DreamJobs:
         return len({*log.shared.sessions_since(since)} - {log.header.session})
 
     def _wants_model(self) -> bool:
-        """Return whether a model should dream: it needs no consent and has the memory tool."""
+        """Return whether a model should dream. It must need no consent and have the memory tool."""
         engine = self.engine
         is_there = self.ask is not None and bool(usable_tools(engine.frame.tools))
         is_wanted = engine.settings.dream.by == "model" and is_there
@@ -400,7 +400,7 @@ class DreamJobs:
         )
 
     def _list_clean_logs(self, since: float) -> list[Path]:
-        """List the newest logs without untrusted text, because nobody reviews a dream's memories."""
+        """List the newest logs without untrusted text, as no one reviews a dream's memories."""
         log = self.engine.log
         if not log.has_file:
             return []
@@ -409,7 +409,7 @@ class DreamJobs:
         return [path for path in islice(logs, MOST_LOGS) if _is_clean(path)]
 
     def _asks_first(self) -> bool:
-        """Return whether memories by a model need consent, which a dream cannot wait for."""
+        """Return whether memories by a model need consent, for which a dream cannot wait."""
         return must_ask(self.engine.settings.memory, is_outside=self.is_outside())
 
     def _dream_by_engine(self, *, is_trial: bool = False) -> DreamReport:
@@ -433,7 +433,7 @@ def _is_clean(log: Path) -> bool:
 
 
 def _without_conversation(prefix: Prefix) -> Prefix:
-    """Drop the messages: a dream concerns all sessions and would pay for them in each call."""
+    """Drop the messages, because a dream concerns all sessions and each call would pay for them."""
     return replace(prefix, messages=(), cached_to=None, before=None, previous_id="")
 
 

@@ -1,7 +1,7 @@
-"""Extraction: a fork reads new messages and writes down what is worth remembering.
+"""Extraction: a fork reads new messages and stores what is worth remembering.
 
-The cursor is also in the store, so a process that died between commit and report repeats nothing. A
-failure leaves the store and the cursor unchanged.
+The cursor is also in the store, so that nothing is repeated after a crash. A failure leaves the
+store and the cursor unchanged.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -48,20 +48,20 @@ ON_WORDS = (
     " into a date by the day of the message.\n\n{words}\n\n"
 )
 KNOWN_MEMORIES, KNOWN_NEWEST, KNOWN_PER_MESSAGE = 16, 8, 3
-"""A short prompt lists at most this many memories: in all, newest, and matches per message."""
+"""Limits for the memories in a short prompt: in all, newest, and matches per message."""
 EXTRACT_TURNS = 5
-"""Limit for the model's answers: one to read, one to write, and some to correct."""
+"""Limit for the model's answers: one to read, one to write, and some for corrections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessages:
     cursor: int
-    """The last message. The cursor moves here after the search."""
+    """The last message. The cursor moves to it after the search."""
     messages: int
     """Number of messages since the last search."""
     asked: int
     words: int = 1
-    """How many of the messages are the user's."""
+    """The number of user messages among them."""
     chars: int = 0
     """Length of the user's messages, without repetitions."""
 
@@ -78,7 +78,7 @@ class ExtractionCursor:
     _own: list[str] = field(default_factory=list)
     _open: dict[str, str] = field(default_factory=dict)
     _turn: int = 0
-    """The user's message with which the current turn began."""
+    """The user's message that began the current turn."""
 
     def follow(self, history: Sequence[AnyEntry]) -> Self:
         for entry in self._position.advance(history):
@@ -91,7 +91,7 @@ class ExtractionCursor:
         self._asked = [n for n in self._asked if n > self.cursor]
 
     def take_own(self) -> tuple[str, ...]:
-        """Return the memories that the agent wrote itself since the last call."""
+        """Return the memories that the agent itself wrote since the last call."""
         taken, self._own = tuple(dict.fromkeys(self._own)), []
         return taken
 
@@ -131,7 +131,7 @@ class ExtractionCursor:
                 changes = {id: call for id, call in calls.items() if call and call.is_change}
                 self._open |= {id: call.name for id, call in changes.items()}
             case Ran(tool_use_id=id, is_error=is_error) if name := self._open.pop(id, ""):
-                if not is_error:  # the agent has stored memories of this turn itself
+                if not is_error:  # the agent itself has stored memories of this turn
                     self._own.append(name)
                     self._asked = [n for n in self._asked if n < self._turn]
             case _:
@@ -159,7 +159,7 @@ class Extraction:
     step: CheckoutStep = no_step
 
     async def run(self, new: NewMessages, prefix: Prefix, said: Sequence[Said] = ()) -> None:
-        """Search new messages in a fork of the conversation; `said` are the user's messages."""
+        """Search new messages in a fork of the conversation. `said` has the user's messages."""
         store = self.open()
         reached = read_extracted_cursor(store, self.session)
         if reached >= new.cursor:  # an earlier process died before it could report
@@ -176,7 +176,7 @@ class Extraction:
         self._report(new.cursor, *found)
 
     async def search(self, words: UnreadWords, prefix: Prefix, cursor: int) -> None:
-        """Search the user's messages of other sessions. `cursor` becomes this session's cursor."""
+        """Search the user's messages of other sessions. This session's cursor moves to `cursor`."""
         store = self.open()
         said = tuple(chain.from_iterable(words.said.values()))
         lead, why = (
@@ -226,7 +226,7 @@ class Extraction:
             store, MemoryRules(settings=self.dream, repository=self.repository, said=said)
         )
         self.step("branched")
-        is_short = not prefix.messages  # because a closing answer would cost as much
+        is_short = not prefix.messages  # a closing answer would cost as much
         tools = usable_tools(prefix.frame.tools, can_look=self.can_look)
         reply = await self.ask(
             ForkRequest(
@@ -235,7 +235,7 @@ class Extraction:
                 turns=EXTRACT_TURNS,
                 permit=self.permit,
                 instead={MEMORY: memory_tool(branch, store.clock)},
-                is_wanted=True,  # because its cost was accepted before
+                is_wanted=True,  # its cost was accepted before
                 is_enough=lambda: is_short and bool(branch.changes()) and not branch.refusals,
                 prefix=prefix,
             )

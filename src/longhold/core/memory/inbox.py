@@ -1,7 +1,7 @@
 """Consent: a session's memories are committed immediately or wait in the inbox for the user.
 
 They wait if `memory.consent` is "ask" or the session read untrusted text. Declined proposals are
-kept, so that they are not proposed again. Removals cannot wait, so in that case only the user may
+kept, so that they are not proposed again. Removals cannot wait. In these cases, only the user may
 remove memories.
 """
 
@@ -56,7 +56,7 @@ class Inbox:
         session: str = "",
         is_outside: bool = False,
     ) -> list[Proposal]:
-        """Add proposals, except repeated or declined ones. They replace older ones of a file."""
+        """Add proposals that are new and not declined. Each replaces older ones of its file."""
         ids: list[int] = []
         for change in changes:
             self._store.check(change)
@@ -95,7 +95,7 @@ class Inbox:
         return diff(proposal.file, before, proposal.text)
 
     def accept(self, id: int) -> Commit | None:
-        """Commit a proposal. Raise if its memory changed since."""
+        """Commit a proposal. Raise if its memory has changed since."""
         proposal = self._waiting(id)
         change = MemoryChange(file=proposal.file, text=proposal.text, expected=proposal.before)
         done = self._store.commit([change], by=proposal.by, why=f"{proposal.why} (accepted)")
@@ -103,7 +103,7 @@ class Inbox:
         return done
 
     def decline(self, id: int) -> None:
-        """Decline a proposal permanently: the same memory is not proposed again."""
+        """Decline a proposal permanently. The same memory is not proposed again."""
         self._waiting(id)
         self._set_state(id, "declined")
 
@@ -118,7 +118,7 @@ class Inbox:
             self._sql.all("UPDATE inbox SET state = ? WHERE id = ?", state, id)
 
     def _is_known(self, file: str, text: str) -> bool:
-        """Return whether the user has seen this memory, ignoring dates and evidence."""
+        """Return whether the user has already seen this memory, ignoring dates and evidence."""
         if self._store.version(file) == sha(text):
             return True
         rows = self._sql.all("SELECT file, text FROM inbox WHERE state IN ('waiting', 'declined')")
@@ -134,7 +134,7 @@ def _essence(file: str, text: str) -> tuple[str, ...]:
 class KeptMemory:
     commit: int = 0
     names: tuple[str, ...] = ()
-    """New and changed memories."""
+    """Names of new and changed memories."""
     changed: tuple[str, ...] = ()
     forgot: tuple[str, ...] = ()
     is_asked: bool = False
@@ -193,7 +193,7 @@ class ConsentedMemories:
         """Store files that the agent wrote into the store's directory, as the memory tool would."""
         if not written:
             return KeptMemory()
-        with store.database.writing():  # so that a file is removed from disk only if it is stored
+        with store.database.writing():  # a file is removed from disk only if it is stored
             changes = store.take_edits(written)
             if not changes:
                 return KeptMemory()

@@ -1,8 +1,8 @@
 """One memory: a Markdown file with front matter. The index has a short line for each memory.
 
 Parsing is lenient: a memory without front matter is named after its file. `evidence` lists sessions
-and messages. `sources` lists mentioned repository files, with hashes. In the index, the most used
-memories come first. Superseded and further memories are only searchable.
+and messages. `sources` lists mentioned repository files, with hashes. The index lists the most used
+memories first. Superseded memories, and those that do not fit, can only be searched.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 
 class MemoryRefused(LongholdError, ValueError):
-    """A name or text that may not be stored."""
+    """A name or text may not be stored."""
 
     exit_code = 2
 
 
 class NoSuchMemory(LongholdError, LookupError):
-    """No such memory or commit."""
+    """There is no such memory or commit."""
 
     exit_code = 5
 
@@ -49,13 +49,13 @@ DESCRIPTION_CHARS = 300
 
 FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
-"""Bounds for times: the years 1 to 9999, because a file's mtime may be any number."""
+"""The limit for times is the year 9999, because a file's mtime may be any number."""
 
 _FIELDS = "name description type created modified evidence sources superseded_by supersedes"
 
 
 SOURCES = 8
-"""A memory that names more files is about the project, not about these files."""
+"""A memory that names more files is about the project rather than about these files."""
 FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 
 
@@ -69,16 +69,16 @@ class Memory:
     created: float = 0.0
     modified: float = 0.0
     evidence: tuple[str, ...] = ()
-    """The messages it comes from, as `session#message`."""
+    """The messages from which the memory comes, as `session#message`."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Mentioned repository files, with hashes of their content."""
+    """Maps the mentioned repository files to hashes of their content."""
     superseded_by: str = ""
-    """The memory that contradicts or replaces this one."""
+    """The memory that contradicts or replaces this memory."""
     supersedes: tuple[str, ...] = ()
     body: str = ""
     more: Mapping[str, FieldValue] = field(default_factory=dict)
     uses: int = 0
-    """How often it was recalled, if the store was asked for it."""
+    """How often the memory was recalled, if the caller asked the store for counts."""
 
     @property
     def text(self) -> str:
@@ -97,7 +97,7 @@ class Memory:
 
 
 def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
-    """Parse a memory; `at` replaces missing times."""
+    """Parse a memory. `at` replaces missing times."""
     fields, body = parse_memory(text)
     name = _line(fields.get("name")) or PurePosixPath(file).stem
     modified = timestamp(_line(fields.get("modified"))) or at
@@ -141,7 +141,7 @@ def _line(value: FieldValue | None) -> str:
 
 
 def _sources(value: FieldValue | None) -> dict[str, str]:
-    """Return the named files. A memory of a repository could name anything, and many."""
+    """Return the named files, limited in number, because an untrusted memory can name anything."""
     named = value.items() if isinstance(value, dict) else ()
     return dict(islice(((path, then) for path, then in named if FILE.fullmatch(path)), SOURCES))
 
@@ -157,13 +157,13 @@ def _first_line(body: str) -> str:
 
 
 LOOP_SECONDS = 0.05
-"""Pause between attempts: as long as a quick commit, and too short to notice."""
+"""Pause between attempts in seconds, about as long as a quick commit."""
 BUSY_SECONDS = 5.0
 """A commit takes milliseconds, so a longer wait means that something is stuck."""
 
 
 async def retry_while_busy(work: Callable[[], T]) -> T:
-    """Retry `work` while the store is busy. A busy call must leave no trace."""
+    """Retry `work` while the store is busy. A failed attempt must leave no trace."""
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -177,10 +177,10 @@ async def retry_while_busy(work: Callable[[], T]) -> T:
 TITLE_CHARS = 40
 
 INDEX_LINES = 200
-"""Limited because the index is in every session's prompt."""
+"""Limit for the lines, because the index is in every session's prompt."""
 INDEX_LINE_CHARS = 150
 INDEX_BYTES = 25_000
-"""About 6,000 tokens, 3 % of a 200K window."""
+"""Limit for the size, about 6,000 tokens or 3 % of a 200K window."""
 
 
 def make_index(rows: Iterable[Memory]) -> str:

@@ -1,7 +1,7 @@
 """The `memory` tool: the six standard commands of memory tools, and a search.
 
 Paths begin with `/memories` and refer to files of the store, not to files on disk. The tool works
-on any `Pages`: the store or a branch.
+on the store or on a branch (`Pages`).
 """
 
 import os
@@ -42,7 +42,7 @@ READS = frozenset({"view", "search"})
 NO_REASON = "deleted without a reason"
 
 READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
-"""The reading tools, each with its required kind."""
+"""The reading tools, each with the kind that it must have."""
 SHELL = "Bash"
 REFUSAL = (
     "Not possible here. You may look at files and sessions, and change memories with the memory"
@@ -61,7 +61,7 @@ class Pages(Protocol):
         ...
 
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        """Make changes; return a remark for the model, or ''."""
+        """Make changes, and return a remark for the model or ''."""
         ...
 
 
@@ -219,7 +219,7 @@ def _file(path: str) -> str:
 
 
 def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
-    """Describe the tools a memory fork may use, or '' without the memory tool."""
+    """Describe the tools that a memory fork may use, or return '' without the memory tool."""
     there = {str(tool.get("name")) for tool in tools}
     if MEMORY not in there:
         return ""
@@ -232,10 +232,10 @@ def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
 
 
 def permit_memories(judge: Permit) -> Permit:
-    """Make the permit of a memory fork: it may read, and use the memory tool.
+    """Make the permit of a memory fork, which may read and use the memory tool.
 
     `judge` decides which reads the session allows. A shell command must provably change nothing,
-    both before and after hooks changed it. Every other tool is denied, even if its server calls it
+    before and after hooks edit it. Every other tool is denied, even if its server declares it
     harmless.
     """
 
@@ -248,7 +248,7 @@ def permit_memories(judge: Permit) -> Permit:
             return Denied(reason=WRITES)
         verdict = await judge(use, tool)
         if isinstance(verdict, Denied):
-            return Denied(reason=verdict.reason)  # without ending the fork
+            return Denied(reason=verdict.reason)  # does not end the fork
         if not _is_harmless(tool, verdict.input):  # a hook may have changed the input
             return Denied(reason=WRITES)
         return verdict
@@ -279,7 +279,7 @@ class MemoryCall:
     name: str
     is_change: bool
     is_by_file: bool = False
-    """The agent used a file tool, not the memory tool."""
+    """The agent used a file tool instead of the memory tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +313,7 @@ def memory_call(use: ToolUse, place: MemoryPlace | None = None) -> MemoryCall | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The memories in the view, and how many more bytes may be shown."""
+    """The memories in the view, and the number of bytes that may still be shown."""
 
     names: frozenset[str] = frozenset()
     messages: frozenset[str] = frozenset()
@@ -333,7 +333,7 @@ class ViewedMemories:
     _recalled: list[Recalled] = field(default_factory=list)
     _calls: dict[str, MemoryCall] = field(default_factory=dict)
     _written: dict[str, float] = field(default_factory=dict)
-    """Files that file tools wrote and that were not stored yet, with the time."""
+    """Files that file tools wrote but that are not yet stored, with the time."""
 
     def follow(self, history: Sequence[AnyEntry]) -> Self:
         for entry in self._position.advance(history):

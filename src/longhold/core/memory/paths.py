@@ -16,13 +16,13 @@ from longhold.core.settings.project import project_root, slug
 
 INDEX = "MEMORY.md"
 NAME_CHARS = 100
-"""A name must fit an index line next to a title and a description."""
+"""A name must fit into an index line with a title and a description."""
 NAME_PARTS = 3
 """Deeper directories make memories hard to find."""
 TEAM = Path(".longhold") / "team"
 _WORD = re.compile(r"[^\W\d_]+")
 _CONFUSABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
-"""Scripts that share look-alike letters."""
+"""Scripts with letters that look alike."""
 _LIKE_LATIN = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеорсухіјѕһԁԛԝӏүΑΒΕΖΗΙΚΜΝΟΡΤΥΧαοριυνγօոսհցզ",
     "ABESIJKMHOPCTYXaeopcyxijshdqwlyABEZHIKMNOPTYXaopiuvyonuhgq",
@@ -44,7 +44,7 @@ def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
 def find_memories(
     shared: SharedRecords, home: Path, directory: Path, settings: Settings
 ) -> tuple[MemoryBackend | None, Path]:
-    """Return the shared commits of a project's memories, if any, and their place here."""
+    """Return a project's shared commits, if any, and the memory directory on this machine."""
     chosen, project = settings.memory.directory, project_root(directory)
     for name, backend in make_plugins("memories", settings.plugins.use, project).items():
         return backend, home / "memories" / name / slug(project)
@@ -53,7 +53,7 @@ def find_memories(
 
 
 def agents_home(commits: SharedCommits | None, home: Path) -> Path:
-    """Return the directory above agents' own memories; each tenant of a database has one."""
+    """Return the parent directory of agents' memories. Each tenant of a database has one."""
     return commits.place.parents[1] if commits else home
 
 
@@ -64,7 +64,7 @@ def team_directory(directory: Path) -> Path:
 
 
 def check_memory_name(name: str) -> str:
-    """Return the name if it is valid and stays inside the store. Otherwise raise."""
+    """Return the name if it is valid and stays inside the store. Otherwise raise an error."""
     if reason := _explain_wrong(name):
         raise MemoryRefused(
             f"{name[:NAME_CHARS]!r} cannot name a memory: {reason}; use a name like 'deploy-steps.md'"

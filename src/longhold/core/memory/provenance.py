@@ -1,4 +1,4 @@
-"""The provenance of a memory, recorded on writing: its message and the files that it names.
+"""The provenance of a memory: its message and the files it names, recorded on writing.
 
 A source that changed or was removed makes the memory doubtful, not wrong. Paths that lead out of
 the repository are ignored, because memories are untrusted data.
@@ -12,7 +12,7 @@ from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import FILE, SOURCES, Memory, parse
 
 HASH_CHARS = 16
-"""64 bits distinguish the versions of one file and keep memories readable."""
+"""64 bits distinguish the versions of one file and keep memories short."""
 SOURCE_BYTES = 4 << 20
 """A larger file is data, and its changes do not affect memories."""
 
@@ -47,7 +47,7 @@ def find_in_repository(repository: Path, path: str) -> Path | None:
 
 
 def source_hash(repository: Path, path: str) -> str:
-    """Hash a file of the repository, or '' if it is missing or too large."""
+    """Hash a file of the repository, or return '' if it is missing or too large."""
     place = find_in_repository(repository, path)
     try:
         if place is None or place.stat().st_size > SOURCE_BYTES:

@@ -1,7 +1,7 @@
 """Recall: the few memories that are relevant to the user's message and not in the view.
 
-A search takes milliseconds. A configured model also chooses from the newest descriptions, in a
-small call without the conversation; its choice is shown when it arrives.
+A search takes milliseconds. If configured, a model also chooses from the newest descriptions, in a
+small call without the conversation. Its choice is shown when it arrives.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def render(key: str, memory: Memory, *, changed: tuple[str, ...], now: float) ->
     """Render one memory. `changed` lists its sources that have changed since it was written."""
     days = max(0, int((now - memory.modified) // DAY_SECONDS))  # a future time counts as today
     age = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
-    # Anyone who can write to the repository chooses the type, so it is not shown.
+    # The type is not shown, because anyone who can write to the repository can choose it.
     kind = "" if key.startswith(PREFIX) else f' type="{memory.type}"'
     lines = [escape_frames(memory.description)]
     if now - memory.modified > VERIFY_AFTER_DAYS * DAY_SECONDS:
@@ -80,7 +80,7 @@ def _cut(text: str) -> str:
 
 
 Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]
-"""Takes a question and a list of memories; returns the files that clearly help."""
+"""Takes a question and a list of memories, and returns the files that clearly help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +99,12 @@ class Recall:
     clock: Callable[[], float] = time.time
 
     async def recall(self, asked: str, shown: Shown | None = None) -> Recollection | None:
-        """Search memories for a question, or None if none fit. The view has the `shown` ones."""
+        """Search memories for a question, except `shown` ones. Return None if none fit."""
         shown = shown or Shown(room_bytes=RECALL_SESSION_BYTES)
         if not self._may_show(shown) or not asked.strip():
             return None
         team = self._team()
-        room = 2 * RECALL_FILES + len(shown.names)  # some may be in the view
+        room = 2 * RECALL_FILES + len(shown.names)  # some of them may be in the view
         hits = [hit.file for hit in self.store.search(asked, room) if hit.is_significant]
         return self._fit_budget([*hits, *_search_team(asked, team)], team, shown)
 
@@ -119,7 +119,7 @@ class Recall:
         return {f"{PREFIX}{one.file}": one for one in (self.team.memories() if self.team else ())}
 
     def manifest(self, shown: Shown) -> str:
-        """List the newest memories that are not in the view, for a model to choose from."""
+        """List the newest memories outside the view, from which a model can choose."""
         known = [(one.file, one) for one in self.store.list_lines(LISTED_MEMORIES)]
         known += self._team().items()
         return "\n".join(
@@ -146,7 +146,7 @@ class Recall:
                 room -= size
         if not texts:
             return None
-        with suppress(MemoryBusy):  # a count is not worth waiting for
+        with suppress(MemoryBusy):  # a usage count is not worth waiting for
             self.store.count_uses({name: 1 for name in texts if name not in team})
         own = [text for name, text in texts.items() if name not in team]
         shared = [text for name, text in texts.items() if name in team]
@@ -185,7 +185,7 @@ def choose_with(ask: AskFork, model: str) -> Choose:
 
     async def choose(asked: str, manifest: str) -> list[str]:
         say = f"Asked:\n{asked[:ASKED_CHARS]}\n\nMemories:\n{manifest}"
-        # The overhead budget is ignored, because memory's own budget was checked before.
+        # The overhead budget is ignored, because memory's own budget was already checked.
         reply = await ask(ForkRequest(say=say, source=SOURCE, prefix=prefix, is_wanted=True))
         return names_in(reply.text)
 
@@ -212,9 +212,9 @@ class RecallStage:
         choose: Callable[[str], Coroutine[None, None, Sequence[str]]] | None = None,
         show: Callable[[Sequence[str]], Coroutine[None, None, Recollection | None]] | None = None,
     ) -> None:
-        """`answered` is a resumed session's history. Nothing is recalled for it.
+        """`answered` is the history of a resumed session, for which nothing is recalled.
 
-        `choose` returns a model's choice. `show` leaves out memories that are in the view by then.
+        `choose` returns a model's choice. `show` omits memories that are already in the view.
         """
         self._recall, self._choose, self._show = recall, choose, show
         self._seen = answered[-1].n if answered else 0
@@ -222,7 +222,7 @@ class RecallStage:
         self._chosen: list[asyncio.Task[Sequence[str]]] = []
 
     async def __call__(self, engine: Engine) -> None:
-        """Begin a recall for a new user message, and add the results of finished recalls."""
+        """Start a recall for a new user message, and add the results of finished recalls."""
         asked = self._new_words(engine)
         if asked:
             self._found.append(asyncio.create_task(self._recall(asked), name="recall"))
@@ -231,7 +231,7 @@ class RecallStage:
             self._chosen.remove(chosen)
             self._found.append(asyncio.create_task(self._show_chosen(chosen)))
             await self._say_found(engine)
-        if asked and self._choose:  # after the search, so that the model chooses from the rest
+        if asked and self._choose:  # runs after the search, so that the model chooses from the rest
             self._chosen.append(asyncio.create_task(self._choose(asked), name="recall by a model"))
 
     async def _show_chosen(self, chosen: asyncio.Task[Sequence[str]]) -> Recollection | None:
@@ -254,7 +254,7 @@ class RecallStage:
     def stop(self) -> None:
         for task in (*self._found, *self._chosen):
             if not task.cancel() and not task.cancelled():
-                task.exception()  # retrieved, so that asyncio does not warn about it
+                task.exception()  # retrieving it prevents a warning from asyncio
         self._found.clear()
         self._chosen.clear()
 

@@ -1,7 +1,7 @@
-"""Search memories: by words, by meaning if installed, then by neighbouring messages.
+"""Search memories by words, by meaning if installed, and by neighbouring messages.
 
-To bound the time, a word that is in many memories does not select memories. It only ranks the
-selected memories: a name in half of all memories still shows whom a question is about.
+To limit the time, a word that is in many memories does not select memories. It only ranks the
+selected ones, because a frequent name still shows whom a question is about.
 """
 
 import importlib.util
@@ -30,14 +30,14 @@ PACKAGE = "wordllama"
 WEIGHTS = "weights/l2_supercat_256.safetensors"
 TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 TEXT_CHARS = 4_000
-"""The beginning of a memory shows its subject."""
+"""Number of characters to encode. The beginning of a memory shows its subject."""
 TEXT_TOKENS = 200
 WORD_MARK = "\u2581"
 """Prefix of each token that begins a word."""
 UNRELATED = 0.2
 """Words with this similarity or less have nothing in common."""
 CENTRE_AFTER = 20
-"""With fewer memories, their mean vector describes their subject, not the language."""
+"""With fewer memories, their mean vector describes their subject instead of the language."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS meanings (id INTEGER PRIMARY KEY, sha TEXT, vector BLOB, tokens BLOB)"
 _MISSING = (
@@ -61,12 +61,12 @@ class Embedding:
         import numpy as np
 
         words = (" ".join(words_of(text[:TEXT_CHARS])) for text in texts)
-        # Not in a batch, because starting its threads takes longer than encoding a question.
+        # This is not a batch, because starting threads takes longer than encoding a question.
         encoded = (self._tokenizer.encode(text, add_special_tokens=False) for text in words)
         return [np.array(one.ids[:TEXT_TOKENS], np.uint16) for one in encoded]
 
     def vectors(self, texts: "Sequence[Tokens]") -> "Array":
-        """Return one unit vector per text; zeros if no word is known."""
+        """Return one unit vector per text. It is zero if no word is known."""
         import numpy as np
 
         out = np.zeros((len(texts), self._weights.shape[1]), np.float32)
@@ -78,7 +78,7 @@ class Embedding:
     def compare_words(self, asked: Mapping[str, float], texts: "Sequence[Tokens]") -> list[float]:
         """Score how well each text contains the words of a question, or similar words.
 
-        Each word scores its similarity to the closest word of the text, times its weight.
+        The score of each word is its similarity to the closest word of the text, times its weight.
         """
         import numpy as np
 
@@ -87,13 +87,13 @@ class Embedding:
         joined = np.concatenate(texts)
         unique, at = np.unique(joined, return_inverse=True)
         rows = self._weights[unique].astype(np.float32)
-        # Sum the token vectors of each word. Lengths are added as if the vectors were orthogonal.
+        # Sum the token vectors of each word. Lengths are added as for orthogonal vectors.
         begins = self._begins_word[joined]
         texts_at = np.cumsum([0, *map(len, texts)])[:-1]
         begins[texts_at] = True
         words_at = np.flatnonzero(begins)
         squares = np.add.reduceat(np.einsum("ij,ij->i", rows, rows)[at], words_at)
-        # Not `@`, because starting the threads of a matrix product takes longer than this.
+        # This avoids `@`, because starting its threads takes longer than the product.
         dots = np.einsum("ij,kj->ik", rows, query)
         close = np.add.reduceat(dots[at], words_at) / np.sqrt(np.maximum(squares, 1e-9))[:, None]
         close = np.clip((close - UNRELATED) / (1 - UNRELATED), 0.0, 1.0)
@@ -112,7 +112,7 @@ def unit(rows: "Array") -> "Array":
 
 @lru_cache(maxsize=1)
 def load_installed() -> Embedding | None:
-    """Return the embedding of the `recall` extra, or None without it."""
+    """Return the embedding of the `recall` extra, or None if it is not installed."""
     parts = (PACKAGE, "tokenizers", "numpy")
     specs = [importlib.util.find_spec(name) for name in parts]
     places = specs[0].submodule_search_locations if all(specs) and specs[0] else None
@@ -130,7 +130,7 @@ def load_installed() -> Embedding | None:
 
 
 def _weights(path: Path) -> "Array":
-    """Map the one tensor of a safetensors file: a length, a JSON header, then numbers."""
+    """Map the tensor in a safetensors file, which has a length, a JSON header and numbers."""
     import numpy as np
 
     with path.open("rb") as file:
@@ -164,8 +164,8 @@ class Vectors:
         if not self._rows_by_id:
             return {}
         asked = self._embedding.vectors(self._embedding.tokens([text])) - self._centre
-        # Not `@`, because its threads wait for each other when the machine is busy: over 10,000
-        # memories the slowest of 100 took 8 ms of CPU time instead of 0.3.
+        # This avoids `@`, because its threads wait for each other on a busy machine. Over 10,000
+        # memories, the slowest of 100 runs took 8 ms of CPU time instead of 0.3 ms.
         scores = np.einsum("ij,j->i", self._rows, unit(asked)[0])
         best = np.argpartition(-scores, min(count, len(scores) - 1))[:count]
         wanted = {int(self._ids[row]): row for row in best}
@@ -204,7 +204,7 @@ class Vectors:
 
 
 REACH = {1: 0.3, 2: 0.15, -1: 0.15}
-"""Share of a score passed on from message m to m + d, because an answer follows its question."""
+"""Share of a score passed from message m to m + d, because answers follow their questions."""
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS placed (id INTEGER PRIMARY KEY, sha TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS places (session TEXT NOT NULL, message INTEGER NOT NULL,"
@@ -215,7 +215,7 @@ _EVIDENCE = re.compile(r"(.+)#(\d{1,9})")
 
 
 class Adjacency:
-    """Positions of memories in sessions, from their evidence."""
+    """Positions of memories in sessions, read from their evidence."""
 
     def __init__(self, database: Database) -> None:
         self._sql = database
@@ -256,13 +256,13 @@ class Adjacency:
 
 
 QUERY_WORDS = 16
-"""Only this many of the rarest words are searched. A pasted page would match everything."""
+"""Only this many of the rarest words are searched, because a long text matches everything."""
 COMMON_SHARE = 0.2
 """A word in a larger share of memories does not select any."""
 COMMON_FLOOR = 20
 """In a small store no word is too common."""
 READ_MEMORIES = 1_000
-"""Limit for ranked matches. Words with more matches cost more than they contribute."""
+"""Limit for ranked matches. Words with more matches cost more time than they are worth."""
 CANDIDATES = 120
 COMMON_WEIGHT = 0.2
 """Score of a common word, as a share of the best match."""
@@ -277,15 +277,15 @@ NEAR = 0.15
 CLOSE = 0.25
 """A memory this close is relevant without matching words. Other subjects stay below."""
 FEW_WORDS = 2
-"""If a question has more words than this, a single matching word is chance."""
+"""If a question has more words than this, a single matching word may be chance."""
 AROUND = 20
 FRESH_WEIGHT, FRESH_SECONDS = 0.04, 30 * 86_400.0
-"""Bonus of the newest memory, as a share of the best score, and its half-life. It decides between
-memories that match about equally."""
+"""Bonus of the newest memory, as a share of the best score, and its half-life in seconds. It
+decides between memories that match about equally."""
 RARE_COUNT, RARE_ALONE_COUNT = 3, 5
-"""A word in this few memories is significant: alone, or if the meaning matches too."""
+"""A word in this few memories is significant if the meaning matches too, or alone."""
 BEGINNING_CHARS, ENDING_CHARS = 5, 2
-"""A word that no memory has is searched without its ending: a typing error, or half a compound."""
+"""A word that no memory has is searched without its ending, as it may be misspelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +296,7 @@ class MemoryHit:
     description: str
     score: float
     is_significant: bool
-    """It matches by more than chance (see `is_enough`), or is next to such a match."""
+    """The memory matches by more than chance (see `is_enough`), or is next to such a memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class _Asked:
     chosen: Mapping[str, frozenset[int]]
     common: Mapping[str, frozenset[int]]
     weights: Mapping[str, float]
-    """The weight of each word: higher if few memories contain it."""
+    """The weight of each word, which is higher if few memories contain it."""
     is_short: bool
     rare: int
 
@@ -320,7 +320,7 @@ class MemorySearch:
     def __init__(
         self, database: Database, embedding: Callable[[], Embedding | None] = load_installed
     ) -> None:
-        """The embedding is loaded on first use."""
+        """The function `embedding` is called on first use."""
         self._sql = database
         self._embedding = embedding
         self._adjacency = Adjacency(database)
@@ -333,7 +333,7 @@ class MemorySearch:
         return Vectors(self._sql, embedding) if embedding else None
 
     def find(self, query: str, limit: int) -> list[MemoryHit]:
-        """Find memories for a question, best first, superseded memories last."""
+        """Find memories for a question, best first. Superseded memories come last."""
         head: int = self._sql.one("SELECT coalesce(max(id), 0) FROM commits")[0]
         if head != self._head:
             self._head = head
@@ -342,7 +342,7 @@ class MemorySearch:
         by_words = self._score_words(asked)
         meaning: Mapping[int, float] = {}
         if self._vectors:
-            with suppress(MemoryBusy):  # if busy, new memories are found by words only
+            with suppress(MemoryBusy):  # if the store is busy, new memories are found by words only
                 meaning = self._vectors.find_closest(query, CANDIDATES, by_words, head)
         base = _fuse(by_words, meaning)
         for id in base:

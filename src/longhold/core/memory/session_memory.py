@@ -72,15 +72,15 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import BudgetSpent, LongholdError
 
 RESERVE = 0.9
-"""Part of the budget that a search on the whole conversation must leave for cheaper searches."""
+"""Part of the budget that a search of the whole conversation must leave for cheaper searches."""
 BATCH_MESSAGES, BATCH_SECONDS = 8, 43_200.0
-"""Waiting messages are searched when there are this many, or when they have waited for half a day,
+"""Waiting messages are searched when there are this many or when they have waited this long,
 because the price of a search hardly depends on their number."""
 PACE, PATIENT_SECONDS = 0.75, 2 * 86_400.0
-"""Part of the budget that such a search must leave until messages have waited for two days, so that
-with a small budget, fewer searches read more messages each."""
+"""Part of the budget that such a search must leave until messages have waited for two days. With a
+small budget, fewer searches then read more messages each."""
 IDLE_SECONDS = 300.0
-"""After this time the user has left, and the session's messages are searched with the others."""
+"""After this time the user is assumed to have left, and the waiting messages are searched."""
 RETRY_SECONDS = 600.0
 CHARS_PER_TOKEN = 4
 STOPPED = "it was stopped: the session ended"
@@ -89,7 +89,7 @@ TROUBLE = (LongholdError, OSError, sqlite3.Error)
 
 
 class LazyStore:
-    """The private store and the team's memories. No files are created before first use."""
+    """The private store and the team's memories. No file is created before the first use."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class LazyStore:
         commits: MemoryBackend | None = None,
         claim: Callable[[MemoryStore], None] = lambda _store: None,
     ) -> None:
-        """`claim` stores the agent's own file edits before the user's edits are adopted."""
+        """`claim` stores the agent's own file edits before the store adopts the user's edits."""
         self.place = place
         self._limits = limits
         self._commits = commits
@@ -109,7 +109,7 @@ class LazyStore:
 
     @property
     def exists(self) -> bool:
-        """Whether the store may have memories. Shared commits count, because they are fetched."""
+        """Whether the store may have memories, locally or in shared commits."""
         return self._store is not None or self._commits is not None or self.place.is_dir()
 
     @property
@@ -117,7 +117,7 @@ class LazyStore:
         return self.exists or (self.team is not None and self.team.root.is_dir())
 
     def store(self) -> MemoryStore:
-        """Return the store, after storing the agent's edits and the user's."""
+        """Return the store, after storing the edits of the agent and the user."""
         is_new = self._store is None
         if self._store is None:
             self._store = MemoryStore(
@@ -154,13 +154,13 @@ class MemoryJobs:
     home: Path
     ask: AskFork | None
     unasked: Unasked | None
-    """Decides which files forks may read, or None if forks have no reading tools."""
+    """Decides which files forks may read. It is None if forks have no reading tools."""
     background: Background
     notify: Callable[[str], None]
     caller: str = "run"
     """`chat` or `run`, compared with `memory.extract` and `dream.where`."""
     is_strict: bool = False
-    """The checkout is not trusted, so every file counts as untrusted text."""
+    """The checkout is not trusted, so every file in it counts as untrusted text."""
     clock: Callable[[], float] = time.time
     store: LazyStore = field(init=False)
     dreams: DreamJobs = field(init=False)
@@ -174,7 +174,7 @@ class MemoryJobs:
     backlog: Backlog = field(init=False)
     _idle: asyncio.TimerHandle | None = None
     _failed_at: float = 0.0
-    """When a search of other sessions' messages last failed."""
+    """The time at which a search of other sessions' messages last failed."""
 
     def __post_init__(self) -> None:
         limits, team = self.engine.settings.memory, team_directory(self.root)
@@ -239,7 +239,7 @@ class MemoryJobs:
             self.notify(line(kept))
 
     def remind(self) -> None:
-        """Remind the user of waiting proposals, at every start until they are answered."""
+        """Remind the user of unanswered proposals at every start."""
         with suppress(*TROUBLE):
             count = len(Inbox(self.store.store()).waiting()) if self.store.exists else 0
             if count:
@@ -297,7 +297,7 @@ class MemoryJobs:
         self._cursor.follow(history)
         try:
             if self._viewed.follow(history).has_written:
-                with suppress(MemoryBusy):  # the next turn or reader retries it
+                with suppress(MemoryBusy):  # the next turn or reader tries again
                     self.store.store()  # before another process considers it a manual edit
             if self.ask is None or not _is_at_rest(engine):
                 return
@@ -319,7 +319,7 @@ class MemoryJobs:
         self.budget.add_spending()
 
     def _offer_extraction(self, engine: Engine) -> None:
-        """Search the conversation if that leaves enough of the budget; else its messages wait."""
+        """Search the conversation if enough of the budget remains. Otherwise its messages wait."""
         if self.store.exists:  # another session may have searched these messages
             store, session = self.store.store(), engine.log.header.session
             self._cursor.pass_over(read_extracted_cursor(store, session))
@@ -344,7 +344,7 @@ class MemoryJobs:
         self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, search)
 
     def _note_waiting(self, why: str = "") -> None:
-        """Record which of the user's messages wait, so that any later session can search them."""
+        """Record which of the user's messages wait, so that a later session can search them."""
         cursor = self._cursor
         new = cursor.new_messages(cursor.last)
         self.backlog.put(
@@ -365,7 +365,7 @@ class MemoryJobs:
         return [one for one in self.backlog.list() if with_own or one.session != own]
 
     def _offer_backlog(self, *, with_own: bool) -> None:
-        """Search the waiting messages, if the budget pays for a short prompt with them."""
+        """Search the waiting messages if the budget allows a short prompt with them."""
         waiting, job = self._waiting(with_own=with_own), self.background.job(EXTRACT)
         is_failing = 0 <= self.clock() - self._failed_at < RETRY_SECONDS
         if not waiting or job.is_busy or is_failing or not self.engine.log.is_open:
@@ -375,7 +375,7 @@ class MemoryJobs:
         if not is_enough and 0 <= waited < BATCH_SECONDS:
             return
         if self.engine.log.queue is not None and not with_own:
-            return  # a worker's job is about one session
+            return  # a worker's job concerns one session
         chars = min(WORDS_CHARS, sum(one.chars for one in waiting))
         prompt = Usage(input_tokens=chars // CHARS_PER_TOKEN)
         expected = self.budget.expect(EXTRACT, self._search_model, prompt, calls=1)
@@ -390,7 +390,7 @@ class MemoryJobs:
     async def _search_backlog(self, *, with_own: bool) -> None:
         assert self.ask is not None, "messages are searched only if a model is available"
         own, failed_at = self.engine.log.header.session, self._failed_at
-        self._failed_at = self.clock()  # until the search is done
+        self._failed_at = self.clock()  # reset once the search is done
         await retry_while_busy(self.store.store)
         with suppress(BacklogBusy), self.backlog.hold():
             waiting = self._waiting(with_own=with_own)
@@ -454,20 +454,20 @@ class MemoryJobs:
             self._add_spending()
 
     def stop(self) -> None:
-        """Stop jobs without waiting for them. Each leaves an entry."""
+        """Stop jobs without waiting for them. Each job leaves a log entry."""
         self._leave()
         for name in (EXTRACT, DREAM):
             self.background.job(name).cancel(STOPPED)
         self.store.close()
 
     async def close(self) -> None:
-        """Search the waiting messages, and give jobs some time to report to the log."""
+        """Search the waiting messages, and give jobs some time to finish their log entries."""
         self._leave()
         if self._may_search and _is_at_rest(self.engine):
             with suppress(OSError):
                 self._offer_backlog(with_own=True)
         late = await self.background.drain(DRAIN_SECONDS, EXTRACT, DREAM)
-        if EXTRACT in late:  # a stopped dream reports this itself
+        if EXTRACT in late:  # a stopped dream reports itself
             self._report(Failed(what=EXTRACT, error=STOPPED))
         with suppress(OSError):
             self._add_spending()

@@ -1,8 +1,8 @@
 """The memories of one project: a versioned store that keeps every version.
 
-Changes are checked (names, size, secrets, base version) and made as one commit with author and
-reason. If two writers change the same memory, the later one gets a conflict. Manual edits of the
-files are adopted as commits by the user.
+The store checks the names, size, secrets and base version of changes. It then makes one commit with
+author and reason. If two writers change the same memory, the later one gets a conflict. Manual
+edits of the files become commits by the user.
 """
 
 import time
@@ -39,11 +39,11 @@ from longhold.core.settings.private_files import private_directory
 from longhold.errors import StoreError
 
 DATABASE = ".history.db"
-"""A hidden file, so that it is not mistaken for a memory."""
+"""The name is hidden, so that the file is not mistaken for a memory."""
 SLACK = 1.0
-"""Seconds by which a file system's clock may differ from the process's."""
+"""Seconds by which the clock of a file system may differ from the process's clock."""
 FILE_BYTES = 65_536
-"""Limit for one memory: sixteen times the part that recall shows."""
+"""Limit for one memory, sixteen times the part that recall shows."""
 LISTED_MEMORIES = 200
 """Number of newest descriptions from which a model chooses."""
 
@@ -59,7 +59,7 @@ class RemovedByUser(NamedTuple):
 
 
 def refuse_secret(what: str, text: str) -> None:
-    """Refuse a text with a secret, because the history would keep it forever."""
+    """Raise if a text has a secret, because the history would keep it forever."""
     for found in find_secrets(text):
         line = text.count("\n", 0, found.start) + 1
         raise MemoryRefused(
@@ -69,7 +69,7 @@ def refuse_secret(what: str, text: str) -> None:
 
 
 class MemoryStore:
-    """The memories of one project. Any number of processes may use it, each from one thread."""
+    """The memories of one project. Many processes may use it, each from one thread."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
         step: CheckoutStep = no_step,
     ) -> None:
-        """Open a store; `history` is its database, by default next to the files.
+        """Open a store. `history` is its database, by default next to the files.
 
         With `commits`, the store is one of several nodes that share them. While another process
-        writes, a call blocks for up to `wait_seconds`, then raises `MemoryBusy`. On an event loop,
+        writes, a call blocks up to `wait_seconds` and then raises `MemoryBusy`. On an event loop,
         use `retry_while_busy` instead.
         """
         self.root = root
@@ -162,7 +162,7 @@ class MemoryStore:
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
         """Add to the use counts. The most used memories come first in the index."""
-        # A lost count does no harm, so a turn does not wait for the disk.
+        # Losing a count does no harm, so a turn does not wait for the disk.
         with self.database.writing(is_lasting=False):
             for file, count in counts.items():
                 self.database.all(
@@ -174,13 +174,13 @@ class MemoryStore:
     def commit(
         self, changes: Sequence[MemoryChange], *, by: CommitAuthor, why: str
     ) -> Commit | None:
-        """Make all changes or none; return None if there was nothing to change."""
+        """Make all changes or none. Return None if there was nothing to change."""
         for change in changes:
             self.check(change)
         refuse_secret("the reason for this", why)
         self.adopt()
-        # Manual edits were adopted first, so a change of an older version is a conflict and does
-        # not overwrite them.
+        # Manual edits were adopted first. A change of an older version is therefore a conflict and
+        # does not overwrite them.
         return self._commit(lambda: changes, by, why)
 
     def check(self, change: MemoryChange) -> None:
@@ -208,7 +208,7 @@ class MemoryStore:
         refuse_secret(change.file, change.text)
 
     def undo(self, id: int = 0) -> Commit:
-        """Revert a commit, the last one by default. Undoing an undo re-applies it."""
+        """Revert a commit, by default the last one. Undoing an undo applies the commit again."""
         self.adopt()
         reverted = self.history.commit(id or self.history.head)
         changes = [
@@ -262,16 +262,16 @@ class MemoryStore:
             )
 
     def adopt(self, by: CommitAuthor = "person", why: str = "changed by hand") -> Commit | None:
-        """Commit manual edits of the files. Edits that may not be stored are reported as problems."""
+        """Commit manual edits of the files. Report edits that may not be stored as problems."""
         if not self._checkout.drift():
             return None
-        # Looked for again in the transaction: no other process writes files then.
+        # This repeats the search inside the transaction, when no other process writes files.
         return self._commit(lambda: self._list_drifted(self._checkout.drift()), by, why)
 
     def take_edits(self, written: Mapping[str, float]) -> list[MemoryChange]:
         """Remove edits of these files from disk, and return them as changes to be made.
 
-        `written` has the time at which the caller wrote each file. `adopt` takes later edits, and
+        `written` has the time at which the caller wrote each file. `adopt` handles later edits, and
         reports texts that may not be stored.
         """
         with self.database.writing():
@@ -322,13 +322,13 @@ class MemoryStore:
 
         id = self._replica.record_commit(record)
         self._step("committed")
-        with suppress(MemoryBusy):  # already committed; the next commit or opening writes the files
+        with suppress(MemoryBusy):  # the next commit or opening writes the committed files
             self._checkout.bring_up()
         return self.history.commit(id) if id else None
 
 
 def erase_memories(root: Path, names: Sequence[str], limits: MemorySettings) -> None:
-    """Erase memories permanently. Also deletes the history of all others in `root`."""
+    """Erase memories permanently, along with the history of all memories in `root`."""
     with MemoryStore(root, limits) as store:
         store.adopt()
         known = [name for name in names if name in store.versions()]

@@ -24,7 +24,7 @@ from longhold.core.settings.private_files import Overtaken, replace_content
 from longhold.core.settings.project import UnusableFile, read_text
 
 PREFIX = "team/"
-"""Distinguishes a team memory from a private one of the same name."""
+"""Distinguishes a team memory from a private memory with the same name."""
 
 
 def may_share(kind: MemoryKind, *, is_convention: bool = False) -> bool:
@@ -42,7 +42,7 @@ class TeamMemories:
         self.root = root
 
     def memories(self) -> list[Memory]:
-        """Return all memories, except unreadable ones and those with a forbidden name."""
+        """Return all memories, except unreadable ones and those with forbidden names."""
         if self._has_link() or not self.root.is_dir():
             return []
         found = []
@@ -52,7 +52,7 @@ class TeamMemories:
                 text = read_text(place, FILE_BYTES, within=self.root.resolve())
             except (MemoryRefused, UnusableFile, OSError):
                 continue
-            # Without sources, because checking them would read files that the repository chooses.
+            # Sources are dropped. Checking them would read files that the repository chooses.
             found.append(replace(parse(file, text, at=status.st_mtime), sources={}))
         return sorted(found, key=lambda memory: memory.file)
 
@@ -79,7 +79,7 @@ class TeamMemories:
         return place
 
     def remove(self, file: str) -> None:
-        """Remove a memory. The repository's history keeps it."""
+        """Remove a memory. The repository's version history keeps it."""
         place = self._place(file)
         if not place.exists():
             raise NoSuchMemory(f"there is no team memory {file!r}")

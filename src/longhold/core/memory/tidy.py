@@ -23,11 +23,11 @@ SHINGLE_WORDS = 3
 LEAST_SHINGLES = 4
 """A shorter text is a duplicate only if it has exactly the same words."""
 CROWDED = 50
-"""A phrase in more memories is common and does not suggest that two are alike."""
+"""A phrase in more memories is common and does not indicate duplicates."""
 VALUE_WORDS = 3
 """A longer value is a description, and two descriptions may both be true."""
 ENDED_SHARE = 0.5
-"""Share of a memory's words that a newer "no longer" statement must repeat to supersede it."""
+"""Share of a memory's words that a newer "no longer" statement must repeat to replace it."""
 
 _WORD = re.compile(r"[^\W_][\w.:/@+-]*[\w/]|[^\W_]")
 _NEGATION = re.compile(r"\b(?:not|no|never|without|cannot|none|\w+n't|\w+n’t)\b", re.IGNORECASE)
@@ -49,7 +49,7 @@ _UNIT = re.compile(r"(?:ms|s|sec|second|min|minute|h|hour|day|week|month|[kmg]i?
 _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")
 _NAMES = ("name", "acronym")
-"""Kinds of which a subject may have several values."""
+"""Kinds of values of which a subject may have several."""
 ALIKE_SHARE = 0.9
 """Share of a memory's shingles that its replacement must contain."""
 
@@ -106,17 +106,17 @@ def _shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A parsed description. Missing parts are empty."""
+    """A description split into its parts. Missing parts are empty."""
 
     subject: tuple[str, ...]
     value: tuple[str, ...]
     kind: tuple[str, ...]
-    """The kind of the value and the words before it. Values of one kind exclude each other."""
+    """The kind of the value and the words before it. Two values of one kind exclude each other."""
     detail: tuple[str, ...]
     is_single: bool
-    """The value is the whole statement, and a subject has one such value at a time."""
+    """The value is the whole statement, and a subject has only one such value at a time."""
     is_one_of_many: bool
-    """The subject uses the value, and may use others."""
+    """The subject uses the value and may use others."""
     is_change: bool
     is_end: bool
     words: frozenset[str]
@@ -145,7 +145,7 @@ def read_statement(description: str) -> Statement:
 
 
 def contradicts(new: Statement, old: Statement) -> bool:
-    """Return whether a newer statement makes an older statement wrong. Any doubt means no."""
+    """Return whether a newer statement makes an older one wrong. In doubt, it does not."""
     if old.is_end:
         return False
     if new.is_end:
@@ -165,7 +165,7 @@ def contradicts(new: Statement, old: Statement) -> bool:
 
 
 def kind_of(word: str) -> str:
-    """Return the kind of a value word, or '' if it only describes."""
+    """Return the kind of a value word, or '' if it is only descriptive."""
     if _DAY.fullmatch(word):
         return "day"
     if re.fullmatch(r"[\d.,]+", word):
@@ -207,15 +207,15 @@ STALE = "stale"
 class TidyPlan:
     memories: dict[str, Memory]
     gone: dict[str, str] = field(default_factory=dict)
-    """Files to remove, each with the reason."""
+    """Maps files to remove to the reasons."""
     replaced: dict[str, str] = field(default_factory=dict)
-    """Files removed now or earlier, each with the file that replaces it."""
+    """Maps files removed now or earlier to the files that replace them."""
     superseded: dict[str, str] = field(default_factory=dict)
     repaired: list[str] = field(default_factory=list)
 
 
 def most_removed(memories: int, settings: DreamSettings) -> int:
-    """Return how many memories one dream or search may remove. A small store is never emptied."""
+    """Return how many memories one dream or search may remove. It never empties a small store."""
     floor = max(0, min(settings.removed_floor, memories - 1))
     return max(floor, int(memories * settings.removed_share))
 
@@ -231,8 +231,8 @@ def plan_tidying(
 ) -> TidyPlan:
     """Plan the tidying. Files in `leave` are neither merged nor marked.
 
-    `replaced` maps files that are already removed to their replacements. `most` is how many more
-    may be removed.
+    `replaced` maps files that are already removed to their replacements. `most` limits the number
+    of further removals.
     """
     plan = TidyPlan(memories={memory.file: memory for memory in memories})
     plan.replaced.update({file: kept for file, kept in (replaced or {}).items() if kept})
@@ -277,7 +277,7 @@ def _inherit(kept: Memory, gone: Memory) -> Memory:
 
 
 def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
-    """Mark memories that a newer memory names or contradicts. The newest such memory wins."""
+    """Mark memories that a newer memory names or contradicts. The newest such memory is named."""
     by_age = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
     statements = {memory.file: read_statement(memory.description) for memory in by_age}
     about: dict[tuple[str, ...], list[Memory]] = defaultdict(list)
@@ -307,7 +307,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
         target = _target(memory.file, written, {*plan.memories, *plan.replaced})
         if target in plan.replaced:
             kept = _replacement(target, plan)
-            # The anchor belonged to the other page.
+            # The anchor belonged to the removed memory.
             return f"[{text}]({posixpath.relpath(kept, posixpath.dirname(memory.file) or '.')})"
         if target or find_in_repository(repository, written) or "://" in written:
             return link[0]
@@ -317,7 +317,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
 
 
 def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
-    """Redirect marks to the replacements of merged memories. Drop marks of missing memories."""
+    """Redirect marks to the replacements of merged memories. Drop marks that name missing ones."""
     by = _replacement(memory.superseded_by, plan)
     is_there = by in plan.memories and by != memory.file
     supersedes = tuple(file for file in memory.supersedes if file in plan.memories)

@@ -1,9 +1,9 @@
 """Detect whether a session read text that a stranger may have written.
 
 Sources are fetched pages, MCP tools, commands that download, undeclared tools, imported logs, and
-mail from a session that read such text. A session in a checkout whose settings are not trusted
-counts from its start, because its prompt has the checkout's instructions. After such text, new memories wait for the user's consent, because the text may
-have asked for them. All code that writes memories checks `watch_session`.
+mail from a session that read such text. In a checkout whose settings are not trusted, the prompt
+itself is such text. Afterwards new memories wait for the user's consent, because the text may have
+asked for them. All code that writes memories checks `watch_session`.
 """
 
 import re
@@ -50,7 +50,7 @@ OWN = split_words(
     "Agent AgentStop CallTool SendMessage TaskClaim TaskCreate TaskGet TaskList TaskUpdate ToolSearch"
     " memory"
 )
-"""Longhold's tools without a description by name. Agents' own logs show what agents read."""
+"""Longhold's tools that have no description by name. The logs of agents show what they read."""
 
 
 class UntrustedInput:
@@ -62,7 +62,7 @@ class UntrustedInput:
         self._declared: dict[str, ToolTraits] = {}
 
     def follow(self, history: Sequence[AnyEntry]) -> str:
-        """Read new entries; return the tool that brought untrusted text, or ''."""
+        """Read new entries. Return the tool that brought untrusted text, or ''."""
         for entry in self._position.advance(history):
             match entry:
                 case Replied(content=content):
@@ -71,7 +71,7 @@ class UntrustedInput:
                         use.id: use.name for use in uses if reaches_out(use, self._declared)
                     }
                 case Ran(tool_use_id=id):
-                    # Failed calls count too, because an error's text may come from a stranger.
+                    # Failed calls count too, because a stranger may have written the error's text.
                     self.by = self.by or self._open.pop(id, "")
                 case Said(is_outside=True):
                     self.by = self.by or "mail"
@@ -91,7 +91,7 @@ def _describe(name: str, declared: Mapping[str, ToolTraits]) -> Described:
 
 
 def reaches_out(use: ToolUse, declared: Mapping[str, ToolTraits] = MappingProxyType({})) -> bool:
-    """Return whether a call brings text from another machine, or may."""
+    """Return whether a call may bring text from another machine."""
     use = unwrap_call(use)
     if use.name.startswith(SERVED):
         return True
@@ -103,7 +103,7 @@ def reaches_out(use: ToolUse, declared: Mapping[str, ToolTraits] = MappingProxyT
         return False
     script = read_script(command)
     if is_opaque(script):
-        return True  # the program it runs cannot be determined
+        return True  # the program that it runs cannot be determined
     return any(_reaches(one, command) for one in every_command(script))
 
 
@@ -129,7 +129,7 @@ def _subcommand(arguments: Sequence[str]) -> str:
 def watch_session(engine: Engine, *, is_strict: bool = False) -> Callable[[], bool]:
     """Return a function that reports whether the session or its agents read untrusted text.
 
-    With `is_strict`, they have: the checkout's settings are not trusted.
+    With `is_strict`, the function always returns True, because the checkout is not trusted.
     """
     own = UntrustedInput()
     return lambda: (
@@ -138,7 +138,7 @@ def watch_session(engine: Engine, *, is_strict: bool = False) -> Callable[[], bo
 
 
 def has_outside(logs: Iterable[AgentLog]) -> bool:
-    """Return whether one of these agents read untrusted text. A damaged log counts as yes."""
+    """Return whether one of these agents read untrusted text. A damaged log counts as untrusted."""
     for log in logs:
         try:
             if UntrustedInput().follow(log.load().entries):

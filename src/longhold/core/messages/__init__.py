@@ -1,4 +1,4 @@
-"""Blocks, messages and usage. `rules` checks message lists, `measure` sizes them."""
+"""Blocks, messages and usage. `rules` checks lists of messages, and `measure` sizes them."""
 
 from longhold.core.messages.blocks import CLIENT_MARKS as CLIENT_MARKS
 from longhold.core.messages.blocks import INVALID_INPUT as INVALID_INPUT

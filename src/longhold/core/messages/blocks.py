@@ -1,6 +1,6 @@
-"""Blocks and messages, the values every other module works with.
+"""Blocks and messages, the values that every other module works with.
 
-Blocks are frozen and lossless: unknown fields are kept in `extra`, unknown types are `Opaque`.
+Blocks are immutable and lossless. `extra` keeps unknown fields, and unknown types are `Opaque`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -88,7 +88,7 @@ _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _
 
 INVALID_INPUT = "INVALID_JSON"  # wraps a tool input that is not an object, as the API requires
 
-CLIENT_MARKS = frozenset({"cache_control"})  # steer one request, and never enter the log
+CLIENT_MARKS = frozenset({"cache_control"})  # fields that steer one request and are never logged
 
 
 def block_from_wire(raw: Json) -> Block:
@@ -115,7 +115,7 @@ def block_from_wire(raw: Json) -> Block:
 
 
 def _check_types(block: _Block) -> Block:
-    """Raise `TypeError` for wrong field types; msgspec does not check keyword arguments."""
+    """Raise `TypeError` for wrong field types, because msgspec does not check keyword arguments."""
     match block:
         case Text(text=str()) | Thinking(thinking=str(), signature=str()):
             return block

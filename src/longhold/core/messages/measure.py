@@ -1,8 +1,8 @@
-"""Count the features of a text from which any model's token count can be estimated.
+"""Count the features of a text that are needed to estimate any model's token count.
 
-A `Measure` can be added, and is stored in every log entry. Counting runs in C: each character
-becomes the bit of its class, and the text becomes one large integer. A run starts where the left
-neighbour lacks the bit.
+A `Measure` can be added, and is stored in every log entry. For speed, each character becomes the
+bit of its class, and the text becomes one large integer. A run starts where the left neighbour
+lacks the bit.
 """
 
 import re
@@ -29,24 +29,24 @@ from longhold.core.messages import (
 )
 
 IMAGE_TOKENS = 1_600
-"""Tokens of the largest image an API does not shrink: 1.15 megapixels, 750 pixels per token."""
+"""Tokens of the largest image that is not shrunk: 1.15 megapixels at 750 pixels per token."""
 PAGE_TOKENS = 2_000  # tokens of a typical PDF page, which is sent as text and as an image
 PDF_CHARS = 48 << 20
-"""A longer PDF counts as one page: providers refuse it, and reading it would take seconds."""
+"""A longer PDF counts as one page, because providers refuse it and reading it takes seconds."""
 SIGNATURE_FRAME_CHARS = 240
 """Length of the signature of empty thinking. Everything beyond it is thinking in base64."""
 CHUNK_BYTES = 1 << 18
-"""Longer texts are counted in chunks to bound memory. A run cut by a chunk edge counts twice."""
+"""Longer texts are counted in chunks to limit memory. A run across a chunk edge counts twice."""
 
 LETTER, HUMP, DIGIT, MARK, SPACE, LINE, WIDE, FOREIGN = (bytes((1 << bit,)) for bit in range(8))
 CAPITAL = bytes((LETTER[0] | HUMP[0],))
-"""After a lowercase letter only the second bit starts a run, after a capital neither does."""
+"""After a lowercase letter, only the second bit starts a run. After a capital, neither does."""
 SYMBOL = bytes((WIDE[0] | FOREIGN[0],))
-"""Both bits always start a run: the byte before a non-ASCII character's first byte has neither."""
+"""Both bits always start a run, because the byte before a non-ASCII character has neither."""
 
 
 def _class_of(byte: int) -> int:
-    """Return a UTF-8 byte's class. Continuation bytes have none, so each character starts a run."""
+    """Return a UTF-8 byte's class. Continuation bytes have none, so that each character counts."""
     char = chr(byte)
     if byte >= 0x80:
         return _class_of_lead(byte) if byte >= 0xC0 else 0
@@ -70,11 +70,11 @@ _WORD_STARTS = bytes.maketrans(CAPITAL, LETTER)
 
 
 class Measure(Struct, frozen=True, array_like=True, gc=False):
-    """Counts by class of characters. Stored by position: add fields only at the end."""
+    """Counts by class of characters. They are stored by position, so add fields only at the end."""
 
-    spaced: int = 0  # Words after a space. Most cost one token, including the space.
+    spaced: int = 0  # words after a space, of which most cost one token
     joined: int = 0  # words after anything else: parts of names, paths, markup
-    letters: int = 0  # ASCII letters. Long words cost more than short ones.
+    letters: int = 0  # ASCII letters, because long words cost more tokens
     humps: int = 0  # capitals after a lowercase letter, where tokenizers split camelCase
     digits: int = 0
     numbers: int = 0  # runs of digits
@@ -112,7 +112,7 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def __sub__(self, other: "Measure") -> "Measure":
-        # Slower than the addition above, but differences are rare.
+        # This is slower than the addition above, but differences are rare.
         return Measure(*map(sub, structs.astuple(self), structs.astuple(other)))
 
 
@@ -153,7 +153,7 @@ def _count(classes: bytes, is_ascii: bool) -> Measure:
 
 
 def measure_thinking(text: str, signature_chars: int = 0) -> Measure:
-    """Measure thinking at its real size, which the signature reveals if the text is a summary."""
+    """Measure thinking at its real size. If the text is a summary, the signature shows the size."""
     kept_bytes = (signature_chars - SIGNATURE_FRAME_CHARS) * 3 // 4
     unseen = max(0, kept_bytes - len(text.encode("utf-8", "surrogatepass")))
     return measure_text(text) + Measure(unseen=unseen, blocks=1)
@@ -214,7 +214,7 @@ def count_pages(source: JsonObject) -> int:
         pdf = b64decode(data)
     except ValueError:
         return 1
-    # Since PDF 1.5, page objects may be inside compressed streams.
+    # Since PDF 1.5, compressed streams may contain page objects.
     packed = (_unpack(pdf, found.end()) for found in _PACKED.finditer(pdf))
     return max(1, sum(len(_PAGE.findall(part)) for part in (pdf, *packed)))
 

@@ -1,4 +1,4 @@
-"""The Messages API's rules for a list of messages, which the tests check in every view."""
+"""The Messages API's rules for a list of messages. The tests check them for every view."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,7 +19,7 @@ Messages = Sequence[Message]
 
 
 def resolve_block(block: Block) -> Block:
-    """Return an opaque block as the type its JSON names, or unchanged if the shape does not fit."""
+    """Convert an opaque block to the type in its JSON, or return it if its shape does not fit."""
     return block_from_wire(block.raw) if isinstance(block, Opaque) else block
 
 

@@ -1,6 +1,6 @@
-"""Find and mask secrets in text, with the gitleaks rules of `secretscreen` and our own.
+"""Find and mask secrets in text, with the gitleaks rules of `secretscreen` and more.
 
-Detection is not complete: a password in a sentence looks like any other word.
+Detection is not complete, because a password in a sentence looks like any other word.
 """
 
 import math
@@ -73,15 +73,15 @@ _TOKENS = (
         r"Private-Lines: \d{1,3}\s{1,2}((?:[\w+/=]{1,64}\s{0,2}){1,100})",
     ),
 )
-"""Forms the gitleaks rules miss: name, required substring, pattern. A group holds the secret."""
+"""Name, required substring and pattern of secrets that the gitleaks rules miss."""
 _NAMED = {"netrc-password": 0.0, "command-password": 2.0, "json-password": 2.0}
-"""Minimum entropy by rule. The position shows that these are passwords, so even words may match."""
+"""Minimum entropy by rule. The position marks these as passwords, so even words may match."""
 LEAST_TOKEN_ENTROPY = 3.0  # bits per character; `your-token-goes-here` has less than a token
 
 _KEY_EDGE = re.compile(r"-----(BEGIN|END)[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")  # matches each line of a key and few other lines
 _BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
-"""Other lines allowed inside a key: a header, a short last line, an empty line."""
+"""Other lines that a key may contain: a header, a short last line or an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class FoundSecret:
 def find_secrets(text: str) -> list[FoundSecret]:
     """Return the secrets in a text, in order and without overlaps."""
     apart: list[FoundSecret] = []
-    # Of two matches at one position, the specific rule wins, then the longer match.
+    # Of two matches at one position, the more specific rule wins, and then the longer match.
     found = sorted(_find_all(text), key=lambda f: (f.start, f.rule.startswith("generic"), -f.end))
     for one in found:
         if not apart or one.start >= apart[-1].end:
@@ -118,7 +118,7 @@ def mask_secrets(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Allowed:
-    """An allow-list: patterns for the secret, the match or the line, and words in the secret."""
+    """Patterns for an allowed secret, match or line, and words that an allowed secret contains."""
 
     target: str
     sources: tuple[str, ...]
@@ -226,7 +226,7 @@ def _key_chars(lines: Sequence[str]) -> int:
 
 
 def _logins(text: str, rules: _Rules) -> Iterator[FoundSecret]:
-    """Find passwords in URLs, except placeholders that the rule for `curl` allows."""
+    """Find passwords in URLs, except the placeholders that the rule for `curl` allows."""
     if "://" not in text or "@" not in text:
         return
     from secretscreen import audit_pair
@@ -241,7 +241,7 @@ def _logins(text: str, rules: _Rules) -> Iterator[FoundSecret]:
 
 
 def _lower(text: str) -> str:
-    """Lowercase a text without changing its length; a few letters grow when lowercased."""
+    """Lowercase a text without changing its length, although some lowercase letters are longer."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(c.lower()[0] for c in text)
 
@@ -274,7 +274,7 @@ def _load() -> _Rules:
 
 
 def _rule(listed: Mapping[str, Any]) -> _Rule:
-    """Convert a rule and drop its `LEAD`. If necessary, `lets_pass` checks the name again."""
+    """Convert a rule and remove its `LEAD`. `lets_pass` then checks the name if necessary."""
     source = listed["regex"].replace(LEAD, "", 1)
     return _Rule(
         name=listed["id"],
@@ -297,7 +297,7 @@ def _allow(listed: Mapping[str, Any]) -> _Allowed:
 
 @cache
 def _compile(source: str) -> re.Pattern[str]:
-    """Compile a Go pattern on first use, because compiling all takes 0.1 s and few are needed."""
+    """Compile a Go pattern on first use, because compiling all rules takes 0.1 s."""
     return re.compile(_scope_flags(source.replace(r"\z", r"\Z")), re.ASCII)
 
 

@@ -1,7 +1,7 @@
 """Shorten text, make it safe to print, and format numbers for people.
 
-Outside text passes through `clean_text`, `clean_document` or `clean_line` before a terminal or list
-shows it, and through `quote_lines` or `quote_rest` before a model reads it in Longhold's own text.
+Untrusted text passes through `clean_text`, `clean_document` or `clean_line` before it is printed.
+It passes through `quote_lines` or `quote_rest` before a model reads it in Longhold's own text.
 """
 
 import re
@@ -49,7 +49,7 @@ def clean_line(text: str, chars: int = SAID_CHARS) -> str:
     return shorten(one_line(clean_text(text)), chars)
 
 
-BAR = "|"  # Begins every quoted line. A line without it is Longhold's own.
+BAR = "|"  # begins every quoted line; other lines are Longhold's own
 _FRAMES = re.compile(
     r"<(?=\s*/?\s*(?:agent|instructions|mail|memory|memories|(?:system-)?reminder)\b)",
     re.IGNORECASE,
@@ -61,7 +61,7 @@ def quote_lines(text: str) -> list[str]:
 
 
 def quote_rest(text: str) -> str:
-    """Quote every line but the first, without blank lines. Idempotent."""
+    """Quote every line but the first and drop blank lines. Repeating this changes nothing."""
     first, *rest = text.splitlines() or [""]
     lines = (strip_hidden(line).rstrip() for line in rest)
     barred = (line if line.startswith(BAR) else f"{BAR} {line}" for line in lines if line)
@@ -69,7 +69,7 @@ def quote_rest(text: str) -> str:
 
 
 def strip_hidden(line: str) -> str:
-    """Drop characters that could hide, reverse or end a line, and escape Longhold's tags."""
+    """Drop characters that could hide, reverse or end a line. Escape Longhold's tags."""
     if not line.replace("\t", " ").isprintable():
         line = "".join(char for char in line if char == "\t" or not _is_hidden(char))
     return escape_frames(line)
@@ -89,12 +89,12 @@ def shorten(text: str, chars: int) -> str:
 
 
 def shorten_path(path: str, chars: int) -> str:
-    """Keep the end of a path, which is more specific than its start."""
+    """Keep the end of a path, because it is more specific than the start."""
     return path if len(path) <= chars else f"{CUT}{path[1 - chars :]}"
 
 
 def cut(text: str, chars: int) -> str:
-    """Cut at the end of a sentence or line, so that a pair such as `id: thing` stays together."""
+    """Cut at the end of a sentence or line, so that pairs such as `id: thing` stay together."""
     text = text.strip()
     if len(text) <= chars:
         return text

@@ -22,7 +22,7 @@ def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
 
 
 class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Tokens by price. `input_tokens` were neither read from nor written to the cache."""
+    """Tokens by price. `input_tokens` counts tokens without any use of the cache."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -33,7 +33,7 @@ class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def prompt_tokens(self) -> int:
-        """Everything the model read for this answer, cached or not."""
+        """All tokens that the model read for this answer, cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
@@ -42,7 +42,7 @@ class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def written_1h_tokens(self) -> int:
-        """Capped by the total, because some providers report more than that."""
+        """The 1-hour writes, limited to the total, because some providers report more."""
         return min(self.cache_write_1h_tokens, self.cache_write_tokens)
 
     @property
@@ -65,7 +65,7 @@ class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def web_searches(self) -> int:
-        """Searches the provider ran for this answer. They are billed individually."""
+        """The number of searches that the provider ran for this answer and bills individually."""
         return count_of(fields_of((self.extra or {}).get("server_tool_use")).get(SEARCHES))
 
     @property
@@ -73,15 +73,15 @@ class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return count_of((self.extra or {}).get(WINDOW))
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Add the counts. The sum has no `extra`, which belongs to a single answer."""
+        """Add the counts. The sum has no `extra`, because that belongs to a single answer."""
         return add_fields(self, other, extra=None)
 
 
 class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Calls with their tokens and US dollars. Tallies add up; `price_call` creates one."""
+    """Calls with their tokens and cost in US dollars. `price_call` creates one."""
 
     calls: int = field(default=0, name="answers")  # the name in existing ledgers
-    unpriced_calls: int = 0  # to models without a published price, not in `usd`
+    unpriced_calls: int = 0  # calls to models without a published price, not in `usd`
     usd: float = 0.0
     bare_usd: float = 0.0
     lost_tokens: int = 0  # tokens that missed the cache although they could have been read from it
@@ -139,7 +139,7 @@ def has_odd_counts(raw: Mapping[str, Json]) -> bool:
 
 
 def usage_from_wire(value: Json) -> Usage:
-    """Read a provider's usage object. Missing or invalid counts are 0."""
+    """Read a provider's usage object. Missing or invalid counts become 0."""
     raw = fields_of(value)
     split = fields_of(raw.get("cache_creation"))
     counts = {ours: count_of(raw.get(theirs)) for theirs, ours in _COUNTS.items()}

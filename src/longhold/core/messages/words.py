@@ -23,14 +23,14 @@ _IDEOGRAPH = re.compile(f"[{_HAN}]")
 
 
 def split_unspaced(text: str) -> str:
-    """Write Chinese, Japanese and Korean as overlapping pairs of characters, and ideographs alone."""
+    """Rewrite Chinese, Japanese and Korean text as overlapping pairs and single ideographs."""
     if text.isascii():
         return text
     return _UNSPACED.sub(lambda run: f" {' '.join(_pairs(run[0]))} ", text)
 
 
 def unspaced_words(text: str) -> str:
-    """Return only the pairs and ideographs, to be searched in addition to the text."""
+    """Return only the pairs and ideographs, which are searched in addition to the text."""
     if text.isascii():
         return ""
     return " ".join(word for run in _UNSPACED.findall(text) for word in _pairs(run))

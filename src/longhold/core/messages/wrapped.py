@@ -1,4 +1,4 @@
-"""Separate text that a harness adds to user messages from the user's own words.
+"""Separate the user's own words from text that an agent's harness adds to messages.
 
 Wrapped text may contain the same tags, so a wrapper ends at its last closing tag in a block.
 """
@@ -42,7 +42,7 @@ _TAGS = [
     "permissions instructions",
 ]
 _WRAPPED = re.compile(rf"<(?:({'|'.join(_TAGS)})(?=[\s>])|(file)(?=\s+name=))")
-"""Opening tags. Senders choose the attributes, so these may contain anything."""
+"""Matches opening tags. Senders choose the attributes, which may contain anything."""
 _ADDED = re.compile(
     r"# \S{1,255}\.md instructions for "
     r"|Ran `.{1,2000}?`\n(?:```|\(no output\))"
@@ -52,9 +52,9 @@ _ADDED = re.compile(
     r"|The following is a summary of a branch that this conversation came back from:",
     re.DOTALL,
 )
-"""Start of a message that contains only a file, output or text of the harness."""
+"""Matches the start of a message that has only a file, output or text of the harness."""
 _SURROUNDINGS, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
-"""The user's words come after the last heading."""
+"""Headings of a client's message. The user's words follow the last heading."""
 _SPACE = re.compile(r"\s*")
 
 
@@ -65,7 +65,7 @@ def between_tags(tag: str, text: str) -> str | None:
 
 
 def strip_wrapped(text: str) -> str:
-    """Return the text outside all wrappers of one block, in linear time; '' if one stays open."""
+    """Return the text outside all wrappers of one block, or '' if a wrapper stays open."""
     text = text.strip()
     if _ADDED.match(text):
         return ""

@@ -110,7 +110,7 @@ class ClearingFacts:
     cold: str
     """Why the cache can no longer be read, or "" if it can."""
     live_end: int = 0
-    """The order of the first item that has expired, if earlier items have not; else 0."""
+    """The order of the first expired item if earlier items have not expired, or else 0."""
     is_readable_from: float
     """Prefixes that were used since this time are still cached."""
     costs: CostModel
@@ -336,7 +336,7 @@ def clear_cold(facts: ClearingFacts) -> Clear | str:
 
 
 def _clear_expired(facts: ClearingFacts) -> Clear | str:
-    """Clear what has expired, and leave what is cached for longer."""
+    """Clear expired results, and keep results that are still cached."""
     old = {one.id for one in facts.spared.results if one.order < facts.live_end}
     taken = facts.spared.without(old)
     plan = _make_plan(facts, taken, "")

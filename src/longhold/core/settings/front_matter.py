@@ -1,8 +1,8 @@
 """Front matter: the fields of a Markdown file between two `---` lines.
 
-Agent definitions, skills and instruction rules are YAML. Invalid YAML (a description with a colon)
-is read line by line, as text and lists of text. Aliases are refused, because a few can expand to
-gigabytes. Memories are always read line by line and round-trip exactly.
+The front matter of agent definitions, skills and instruction rules is YAML. Invalid YAML, such as a
+description with a colon, is read line by line. Aliases are refused, because a few of them can
+expand to gigabytes. Memories are always read line by line, and writing them back is lossless.
 """
 
 import json
@@ -16,10 +16,10 @@ import msgspec
 from longhold.core.messages import Json, JsonObject
 
 MEMORY_HEAD_LINES = 40
-"""If a memory's head does not end within these lines, the text merely begins with dashes."""
+"""If a memory's front matter does not end within these lines, the text just begins with dashes."""
 
 YAML_CHARS, YAML_BRACKETS = 32_768, 500
-"""Ten times the size of a long definition with hooks. Longer texts take seconds to parse."""
+"""Limits, ten times the size of a long definition. Longer texts take seconds to parse."""
 
 JSON_VALUE_CHARS = 65_536
 """The size limit of a memory. Longer values are not decoded."""
@@ -40,7 +40,7 @@ def parse(text: str) -> tuple[JsonObject, str]:
 
 
 def read_front(text: str) -> tuple[JsonObject, str]:
-    """Read a definition. Keys are normalised: `permissionMode` equals `permission-mode`."""
+    """Read a definition. Keys are normalised, so that `permissionMode` equals `permission-mode`."""
     head, body = _split(text)
     if head is None:
         raise UnreadableFrontMatter("it does not begin with fields between two --- lines")
@@ -50,7 +50,7 @@ def read_front(text: str) -> tuple[JsonObject, str]:
 
 
 def parse_memory(text: str) -> tuple[dict[str, FieldValue], str]:
-    """Split a memory into fields and body. Values are text or JSON, and unknown keys are kept."""
+    """Split a memory into fields and body. Values are text or JSON. Unknown keys are kept."""
     head, body = _split(text, MEMORY_HEAD_LINES)
     if head is None:
         return {}, text

@@ -1,4 +1,4 @@
-"""The groups of settings: the model and the agent, then the log and the stages, then memories."""
+"""The groups of settings for the model, the agent, the log, the stages and memories."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -73,7 +73,7 @@ class CacheSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSettings:
-    """Spending limits, after which a run ends cleanly. 0 means no limit."""
+    """Spending limits, at which a run ends cleanly. 0 means no limit."""
 
     max_usd: float = personal(0.0, "dollars per session", low=0)
     max_tokens: int = personal(0, "tokens per session, read and written", low=0)

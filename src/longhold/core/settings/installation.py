@@ -1,4 +1,4 @@
-"""How this copy of Longhold was installed, how to run it, and how to add an extra."""
+"""How this copy of Longhold was installed, the command that runs it, and how to add an extra."""
 
 import logging
 import shlex
@@ -39,14 +39,14 @@ EXTRAS = {
 
 LOG = logging.getLogger(NAME)
 ChosenKind = Literal["stages", "summarisers", "memories", "policies"]
-"""Kinds of plug-ins of which a session uses only those that `plugins.use` names."""
+"""Kinds of plug-ins that a session uses only if `plugins.use` names them."""
 PluginKind = Literal["models", "stores", "tools", "transcripts"] | ChosenKind
 
 
 def load_plugins(
     kind: PluginKind, name: str = "", tell: Callable[[str], None] = LOG.warning
 ) -> dict[str, Any]:
-    """Load all plug-ins registered as `longhold.KIND` except broken ones, or one by its name."""
+    """Load the plug-in `name`, or all working plug-ins registered as `longhold.KIND`."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
     found: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def load_plugins(
 
 
 def make_plugins(kind: ChosenKind, use: str, *given: object) -> dict[str, Any]:
-    """Call the plug-ins of a kind that `use` names, in its order: any stages, one of the others."""
+    """Call the plug-ins of a kind that `use` names, in order. Only stages may be several."""
     if not use.strip():
         return {}
     from importlib.metadata import entry_points
@@ -89,8 +89,8 @@ def make_plugins(kind: ChosenKind, use: str, *given: object) -> dict[str, Any]:
 def program() -> tuple[str, ...]:
     """Return the command that runs this installation, with absolute paths.
 
-    Clients run it inside any project, so neither PATH nor the working directory may decide what
-    runs. `-P` keeps the working directory off the module path.
+    Clients run the command in any project, so it must not depend on PATH or the working directory.
+    `-P` removes the working directory from the module path.
     """
     script = Path(sys.executable).with_name(NAME)
     return (str(script),) if script.is_file() else (sys.executable, "-P", "-m", NAME)
@@ -115,7 +115,7 @@ def load_extra(module: str, *, extra: str, what: str = "this model") -> ModuleTy
 
 @contextmanager
 def explain_missing(extra: str, what: str) -> Iterator[None]:
-    """Convert the failed import of an extra's package to a one-line `ConfigError`."""
+    """Convert the failed import of an extra's package to a `ConfigError` of one line."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -147,7 +147,7 @@ def install_words(extra: str) -> str:
     )
     if has_uv_cache:
         return f"uvx --from {_spec(source, [extra])} {NAME} …"
-    if (prefix / "uv-receipt.toml").is_file():  # a new installation replaces the extras it has
+    if (prefix / "uv-receipt.toml").is_file():  # a new installation replaces the installed extras
         kept = [name for name in EXTRAS if name != extra and is_installed(name)]
         return f"uv tool install --force {_spec(source, [*kept, extra])}"
     python = shlex.quote(sys.executable)
@@ -164,7 +164,7 @@ def _spec(source: str, extras: list[str]) -> str:
 
 
 def _source() -> tuple[str, bool]:
-    """Return where this was installed from, and whether it is used in place (PEP 610)."""
+    """Return the source of this installation, and whether it is editable (PEP 610)."""
     from importlib.metadata import PackageNotFoundError, distribution  # takes 20 ms to load
 
     try:

@@ -27,14 +27,14 @@ PARTIAL = ".partial"
 """Temporary files are named `.<name>.longhold-<process>-<random>.partial`."""
 _UNFINISHED = re.compile(rf"\..*{re.escape(MARK)}.*{re.escape(PARTIAL)}", re.DOTALL)
 NAME_CHARS = 100
-"""Characters kept of the target's name, so that the rest fits the file name limit."""
+"""Number of characters kept of the target's name, because file names have a length limit."""
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 SECRET_BYTES = 32
 
 
 def open_flags(*names: str) -> int:
-    """Return the sum of these flags for `os.open`. Windows lacks most of them."""
+    """Return these flags for `os.open`, combined. Windows lacks most of them."""
     return sum(getattr(os, name, 0) for name in names)
 
 
@@ -44,7 +44,7 @@ class Overtaken(Exception):
 
 @contextlib.contextmanager
 def explain_errors(path: Path) -> Iterator[None]:
-    """Convert `OSError` to a `StoreError` whose message includes the remedy."""
+    """Convert `OSError` to a `StoreError` whose message explains how to fix the problem."""
     try:
         yield
     except StoreError:
@@ -69,7 +69,7 @@ def store_error(path: Path, error: OSError) -> StoreError:
 
 
 def private_directory(path: Path) -> Path:
-    """Create a directory and missing parents, with mode 0700 for each new directory."""
+    """Create a directory and its missing parents, each with mode 0700."""
     with explain_errors(path):
         missing = [place for place in (path, *path.parents) if not place.exists()]
         for place in reversed(missing):  # `parents=True` would make the parents world-readable
@@ -85,13 +85,13 @@ def write_private(
     is_synced: bool = True,
     before_rename: Callable[[], None] = lambda: None,
 ) -> os.stat_result:
-    """Replace a private file and set its mtime. A symlink is replaced, not followed."""
+    """Replace a private file and set its mtime. A symlink is replaced and not followed."""
     private_directory(path.parent)
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     with explain_errors(path), _open_beside(path, PRIVATE_FILE) as (unfinished, file):
         file.write(data)
         file.flush()
-        # In nanoseconds, so that a manual edit in the same clock tick is still detected.
+        # The time is in nanoseconds, so that a manual edit in the same clock tick is detected.
         moment = time.time_ns() if at is None else round(at * 1e9)
         if is_synced:
             os.fsync(file.fileno())
@@ -103,7 +103,7 @@ def write_private(
 
 
 def keep_secret(file: Path) -> str:
-    """Return the random secret in a private file, which the first call creates."""
+    """Return the random secret in a private file. The first call creates the file."""
     if not file.exists():
         private_directory(file.parent)
         with contextlib.suppress(FileExistsError):  # another process was first
@@ -133,10 +133,10 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
 def replace_content(
     path: Path, content: bytes, expected: os.stat_result | None, *, follows_links: bool = True
 ) -> os.stat_result:
-    """Replace a file if its status is still `expected` (None: if it does not exist yet).
+    """Replace a file if its status is still `expected`. With None, the file must not exist.
 
     Hard links and extended attributes are lost with the old file. Without `follows_links`, the path
-    must already be resolved, and a link put into it since then is an error.
+    must already be resolved, and a symlink in it is an error.
     """
     target = Path(os.path.realpath(path)) if follows_links else path
     with _open_parent(target, makes=True) as parent:
@@ -156,14 +156,14 @@ def replace_content(
 
 
 def open_real(path: Path, flags: int) -> int:
-    """Open a file by a resolved path. A link put into the path since then is an error."""
+    """Open a file by a resolved path. A symlink that was later put into the path is an error."""
     with _open_parent(path) as parent:
         return os.open(_at(path, parent), flags | open_flags("O_NOFOLLOW"), dir_fd=parent)
 
 
 @contextlib.contextmanager
 def _open_parent(path: Path, *, makes: bool = False) -> Iterator[int | None]:
-    """Open a file's directory step by step from the root, because a path can change meanwhile.
+    """Open a file's directory step by step from the root, because its path can change meanwhile.
 
     Windows cannot do this. There the function yields None, and `_at` returns the whole path.
     """
@@ -215,7 +215,7 @@ def is_running(pid: int) -> bool:
 def _open_beside(
     target: Path, mode: int, parent: int | None = None
 ) -> Iterator[tuple[Path, BinaryIO]]:
-    """Open a temporary file next to the target. It is removed afterwards unless renamed."""
+    """Open a temporary file next to the target. Unless it is renamed, it is removed at the end."""
     name = f".{target.name[:NAME_CHARS]}{MARK}{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}"
     unfinished = target.with_name(name)
     flags = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_BINARY")
@@ -260,7 +260,7 @@ def _is_as_expected(target: Path, expected: os.stat_result | None, parent: int |
 
 
 def _settle_directory(parent: int | None) -> None:
-    """Make a rename survive power loss where possible, and remove files of dead processes."""
+    """Sync a directory where possible, so that a rename survives power loss, and sweep it."""
     if parent is None:
         return
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Which project a directory belongs to, its slug, and safe reading of project files."""
+"""Find the project of a directory and its slug, and read project files safely."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ _FLAGS = open_flags("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLL
 
 
 class UnusableFile(Exception):
-    """The file cannot be used. The message gives the user the reason."""
+    """The file cannot be used. The message explains the reason to the user."""
 
 
 def read_text(path: Path, limit_bytes: int, *, within: Path | None = None) -> str:
@@ -54,7 +54,7 @@ def _content(path: Path, limit_bytes: int) -> bytes:
 
 
 SLUG_CHARS = 180
-"""Longer names are cut, so that name and hash fit file system limits."""
+"""Longer names are cut, so that a name with its hash fits file system limits."""
 MARKER_BYTES = 8_192
 
 
@@ -65,10 +65,10 @@ def project_root(directory: Path) -> Path:
 
 
 def checkout_top(directory: Path) -> Path:
-    """Return the nearest parent directory with `.git`, this one included, or this one.
+    """Return this directory or its nearest parent that has `.git`, or else this directory.
 
-    Another local user could put a `.git` above the user's directory. So a `.git` counts only if it
-    belongs to the user, root, or the directory's owner.
+    Another local user could put a `.git` above the user's directory. A `.git` therefore counts only
+    if it belongs to the user, root, or the directory's owner.
     """
     directory = directory.resolve()
     for place in (directory, *directory.parents):
@@ -86,7 +86,7 @@ def checkout_top(directory: Path) -> Path:
 def _main_worktree(marker: Path) -> Path | None:
     """Return a worktree's repository if that repository lists this worktree.
 
-    Anyone can write a `.git` file that names someone else's repository.
+    This is checked because a `.git` file can name someone else's repository.
     """
     try:
         named = read_text(marker, MARKER_BYTES).strip().removeprefix("gitdir:").strip()
@@ -101,7 +101,7 @@ def _main_worktree(marker: Path) -> Path | None:
 
 
 def slug(path: Path) -> str:
-    """Return a readable file name for a path. A hash distinguishes `a-b` from `a/b`."""
+    """Return a readable file name for a path. It has a hash to distinguish `a-b` from `a/b`."""
     text = str(path)
     name = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:SLUG_CHARS]
     mark = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]

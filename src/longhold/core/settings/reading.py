@@ -22,10 +22,10 @@ from longhold.core.settings.setting import SettingSpec, Value
 from longhold.errors import ConfigError, StoreError
 
 KEY_PARTS = 32
-"""Limit for parts of a dotted key. Settings have two, and parsing time is quadratic."""
+"""Limit for the parts of a dotted key, because parsing takes quadratic time."""
 
 _PART = r"""\.\s*+(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
-# It begins with a dot, because a search would try leading space again at each character of it.
+# The pattern begins with a dot. With leading space, a search would take quadratic time.
 _LONG_KEY = re.compile(rf"{_PART}(?:\s*+{_PART}){{{KEY_PARTS - 1}}}")
 
 
@@ -40,12 +40,12 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 SettingName = tuple[str, str]
-"""Group and key."""
+"""The group and key of a setting."""
 
 FILE_BYTES = 1 << 20
-"""Fifty times the size of all settings with their reasons."""
+"""The size limit of a settings file, fifty times the size of all settings with descriptions."""
 LARGEST = 2**53
-"""Larger numbers are typing errors and break float arithmetic."""
+"""Larger numbers are typing errors and would break float arithmetic."""
 
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 """Tables in the same files that other modules read and check."""
@@ -110,7 +110,7 @@ def home() -> Path:
 
 
 def _check_owner(place: Path) -> None:
-    """Reject a home directory that others can write to: they could change settings and hooks."""
+    """Reject a home directory that others can write to, because they could change settings."""
     try:
         status = place.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""One setting: default, reason and allowed values. Groups of settings are dataclasses."""
+"""One setting with its default, description and allowed values. Groups are dataclasses."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 Value: TypeAlias = bool | int | float | str
 
 STAGED = ("scripted:", "replay:")
-"""Prefixes of models that play prepared answers. Only a name typed by the user may open one."""
+"""Prefixes of models that play prepared answers. Only a name that the user typed opens one."""
 NOT_STAGED = rf"(?!(?i:{'|'.join(STAGED)})).*"
-"""A pattern for the model names allowed in files."""
+"""A pattern for the model names that files may contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +19,9 @@ class SettingSpec:
     low: float | None = None
     high: float | None = None
     form: str = ""
-    """A regular expression that text must match completely."""
+    """A regular expression that must match the whole text."""
     is_personal: bool = False
-    """Only the user may set this, because a cloned repository could abuse it."""
+    """Only the user may change this setting, because a cloned repository could abuse it."""
 
 
 def setting(default: Any, why: str, **limits: Any) -> Any:

@@ -1,4 +1,4 @@
 """The tool protocol and the state that tools share.
 
-This file imports nothing, so that one module can be loaded alone.
+This file imports nothing, so that each module can be loaded alone.
 """

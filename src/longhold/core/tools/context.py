@@ -1,7 +1,7 @@
 """The state that the tools of one session share. A fork works on a copy.
 
-It lists the files that the model has read. A file may be written if it has not changed since. A
-read that would return nothing new is answered in one line. Symlinks to a file count as that file.
+The state lists the files that the model has read. The model may write a file that has not changed
+since. Reading an unchanged file again returns one line. Symlinks to a file count as that file.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from longhold.core.tools.environment import shell_variables
 from longhold.core.view.tokens import CLAUDE, estimate_tokens
 
 MAX_FILES = 100
-"""More files than a session works on at a time. A dropped file must be read again."""
+"""A session works on fewer files at a time. A dropped file must be read again."""
 FILE_BYTES = 64 << 20
 """Larger files are neither read nor edited. A command's output file has the same limit."""
 
@@ -50,7 +50,7 @@ class SeenFile:
     path: Path
     stamp: Stamp
     ranges: tuple[range, ...] = ()
-    """Line ranges, counted from 1, that are still in the model's view; empty after a write."""
+    """Line ranges, counted from 1, that are still in the model's view. A write clears them."""
 
     def shows(self, lines: range) -> bool:
         return any(lines.start >= shown.start and lines.stop <= shown.stop for shown in self.ranges)
@@ -134,14 +134,14 @@ class NoCommands:
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
     root: Path
-    """The session's start directory. `cd` returns here if the current directory is deleted."""
+    """The session's start directory. Commands return here if their directory is deleted."""
     home: Path
-    """Longhold's directory, with plans and the user's skills."""
+    """Longhold's directory, which contains plans and the user's skills."""
     scratch: Path
-    """Directory for tool output: created on demand, private to the user."""
+    """Directory for tool output. It is created on demand and private to the user."""
     session: str = "session"
     directory: Path = field(default_factory=Path)
-    """Base of relative paths and working directory of commands; the root until a `cd`."""
+    """The base of relative paths and the working directory of commands."""
     more_roots: tuple[Path, ...] = ()
     files: Files = field(default_factory=Files)
     todos: tuple[Todo, ...] = ()
@@ -155,7 +155,7 @@ class ToolContext:
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
     """The model's window, which determines the size of a page of a file."""
     is_hidden: Callable[[Path], bool] = lambda _path: False
-    """True for files that a deny rule covers. Searches leave them out."""
+    """Whether a deny rule covers a file, so that searches omit it."""
     is_fork: bool = False
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class ToolContext:
 
     def resolve(self, path: str) -> Path:
         """Make a path absolute. Symlinks are not followed."""
-        given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
+        given = os.path.expanduser(path)  # noqa: PTH111 - unlike Path, this accepts `~nobody`
         return Path(os.path.normpath(self.directory / given))
 
     def resolve_links(self, path: Path) -> Path:
@@ -181,7 +181,7 @@ class ToolContext:
         return str(path.relative_to(self.directory) if is_below else path)
 
     def is_within(self, path: Path) -> bool:
-        """Return whether a path, symlinks resolved, is in a root or the scratch directory."""
+        """Return whether a path with resolved symlinks is in a root or the scratch directory."""
         real = path.resolve()
         return any(real.is_relative_to(root.resolve()) for root in (*self.roots, self.scratch))
 

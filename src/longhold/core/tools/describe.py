@@ -1,4 +1,4 @@
-"""Describe tools by name: Longhold's own, those of common agents, and those the user declares."""
+"""Describe tools by name: Longhold's own, those of common agents, and user declarations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from longhold.core.tools.protocol import LIMIT_CHARS, Tool, ToolKind
 
 HISTORY = "History"
 MEMORY = "memory"
-SHELL_CHARS = 30_000  # limit for command output: a test report fits, a build log does not
+SHELL_CHARS = 30_000  # limit for command output, enough for a test report but not a build log
 CLEARABLE = frozenset({"read", "search", "fetch", "write"})
 """Kinds of tools whose old results may be cleared. See `is_clearable` for commands."""
-MATCH_CHARS = 20_000  # Limit for search results. More means that the search was too broad.
+MATCH_CHARS = 20_000  # limit for search results, because a larger result means too broad a search
 MCP_CHARS = 100_000  # 25,000 tokens of four characters, an eighth of a 200K window
 
 

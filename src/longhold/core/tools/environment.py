@@ -1,4 +1,4 @@
-"""The environment of the agent's commands and of hooks: the user's, without model API keys."""
+"""The environment of commands and hooks, which is the user's without model API keys."""
 
 import os
 import re

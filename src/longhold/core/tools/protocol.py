@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
-LIMIT_CHARS = 50_000  # spilled beyond: about 12,000 tokens, a sixteenth of a 200K window
+LIMIT_CHARS = 50_000  # longer results are spilled; about 12,000 tokens
 
 _UNSOUND = re.compile("[\0\ud800-\udfff]")  # in no path, argument or text file
 
@@ -27,7 +27,7 @@ _UNSOUND = re.compile("[\0\ud800-\udfff]")  # in no path, argument or text file
 class Outcome:
     content: ResultContent
     is_error: bool = False
-    exit_status: int | None = None  # negative if a signal ended it; None if Longhold stopped it
+    exit_status: int | None = None  # negative after a signal; None if Longhold stopped the command
     note: str = ""  # one line for the user
     is_denied: bool = False  # permissions or a hook denied the call, so the tool did not run
 
@@ -54,11 +54,11 @@ class Tool:
 
 
 class Refused(Exception):
-    """The tool refuses or cannot run the call. The message is for the model."""
+    """The tool refuses the call or cannot run it. The message is for the model."""
 
 
 class Input(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every tool's input. An unknown field is an error."""
+    """Base class of all tool inputs. An unknown field is an error."""
 
 
 Taken = TypeVar("Taken", bound=Input)
@@ -76,7 +76,7 @@ def make_tool(
     limit_chars: int | None = LIMIT_CHARS,
     description: str = "",
 ) -> Tool:
-    """Declare a tool. Its description is in `prompts`, unless given."""
+    """Declare a tool. By default its description is read from `prompts`."""
 
     async def run(given: JsonObject, tool_context: "ToolContext") -> Outcome:
         try:
@@ -109,7 +109,7 @@ def make_tool(
 
 
 def prompt(name: str) -> str:
-    # This is imported here because it is slow, and a program's own tools do not need it.
+    # This is imported here because it is slow and a program's own tools do not need it.
     from importlib.resources import files
 
     file = files("longhold.core.tools") / "prompts" / f"{name.lower()}.md"
@@ -136,7 +136,7 @@ def _inline_refs(node: Json, parts: JsonObject) -> Json:
 
 
 def _convert_input(name: str, takes: type[Taken], given: JsonObject) -> Taken:
-    """Validate an input. Numbers and booleans written as text are accepted."""
+    """Validate an input. Accept numbers and booleans written as text."""
     if not _is_sound(given):
         raise Refused(
             f"{name} was called with a zero byte or half a character, which no file holds."

@@ -1,4 +1,4 @@
-"""Recover the tools' state from a log: files touched, skills used, the todo list."""
+"""Recover the tools' state from a log: files read or changed, skills used, and todos."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -34,8 +34,8 @@ class Touched:
     path: str
     at: float
     n: int
-    first: int = 1  # First line of the last read. Writes do not change it.
-    limit: int = 0  # Line limit of the last read; 0 means no limit.
+    first: int = 1  # first line of the last read, which writes do not change
+    limit: int = 0  # line limit of the last read, or 0 without a limit
     span: tuple[int, int] = (1, 0)  # the lines that all reads together cover, as (first, limit)
 
 
@@ -115,7 +115,7 @@ def _to_positive(value: object) -> int:
 
 
 def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int = 0) -> None:
-    """Give a new context the state that an uninterrupted session would have.
+    """Give a new context the state that it would have in an uninterrupted session.
 
     `boundary` is the last compaction in force. Files read before it have left the model's view,
     unless they were restored after it.
@@ -145,7 +145,7 @@ def _find_restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touch
 
 
 def _check_unchanged(path: Path, at: float) -> SeenFile | None:
-    """Return a file as seen if it has not changed since `at`. Programs cannot set the ctime."""
+    """Return a file as seen if it has not changed since `at`, by its ctime."""
     try:
         status = path.stat()
         if max(status.st_mtime, status.st_ctime) > at or not path.is_file():

@@ -1,8 +1,8 @@
 """Find every command that a script might run, including nested ones.
 
 Examples are commands behind `sudo` or `xargs`, in `bash -c`, and after `find -exec`. Only deny
-rules use the result, so it has too many commands rather than too few. Allow rules match commands as
-written. A script whose commands cannot be known is opaque.
+rules use the result, so it may list too many commands but never too few. Allow rules match commands
+as written. A script whose commands cannot be known is opaque.
 """
 
 import re
@@ -31,7 +31,7 @@ _SPAWNS = re.compile(
     r"|\bos\b|getattr|compile|decode|chr\b|unpack|open\s*\(?.*\||\|\s*getline|\|\s*\"|/e\b|![a-z]|shell",
     re.IGNORECASE,
 )
-"""Code that may start a program whose name is computed."""
+"""Matches code that may start a program whose name is computed."""
 _INLINE = re.compile(r"-[A-Za-z]*[cerE]|--(eval|execute|command|print|run)|-(ex|exec|eval|batch)")
 _RUN_WORDS = split_words(
     "-exec -execdir -ok -okdir -x -X --exec --exec-batch run exec dlx -- --run --command foreach"
@@ -60,19 +60,19 @@ _SPOKEN = {
 """Options of common programs that take prose, such as a commit message."""
 
 MAX_DEPTH = 5
-"""Nesting limit for scripts in arguments. People do not write deeper scripts by hand."""
+"""Nesting limit for scripts in arguments. Hand-written scripts are less deep."""
 
 DATA_CHARS = 2_000
 """Longer values and quoted texts are not searched, and their command is opaque."""
 
 SEARCHED_CHARS = 100_000
-"""With more text in values and quotes, a script is opaque."""
+"""If values and quotes contain more text, the script is opaque."""
 
 PIECE_CHARS = 50
-"""A short text takes as long to parse as this many characters of a longer one."""
+"""Parsing a short text takes as long as this many characters of a longer one."""
 
 MAX_COMMANDS = 5_000
-"""With more candidates the script is opaque."""
+"""With more candidates, the script is opaque."""
 
 
 def program(name: str) -> str:
@@ -89,7 +89,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def hidden_commands(script: Script) -> Iterator[Command]:
-    """Yield possible commands from places whose text may be run."""
+    """Yield possible commands from texts that may be run."""
     is_among_programs = False
     for command in islice(_list_named(script), MAX_COMMANDS):
         is_named = is_among_programs or program(command.name) in _FINDERS
@@ -111,7 +111,7 @@ def hidden_commands(script: Script) -> Iterator[Command]:
 
 
 def _enters_programs(command: Command) -> bool:
-    """Return whether `cd` enters a directory of programs, where a bare name may run one."""
+    """Return whether `cd` enters a directory of programs, where a bare name may run one of them."""
     moves = command.name in ("cd", "pushd")
     return moves and any(_PROGRAM_DIRECTORY.fullmatch(text) for text in command.arguments)
 
@@ -137,7 +137,7 @@ def _list_phrases(command: Command) -> Iterator[str]:
 def _read_phrase(text: str) -> Iterator[Command]:
     script = read_script(text)
     yield from every_command(script, depth=1)
-    if script.doubts & {"too long", "unreadable"}:  # a shell still runs the lines before an error
+    if script.doubts & {"too long", "unreadable"}:  # a shell runs the lines before an error
         for part in islice(re.split(r"[;&|\n(){}`]+", text), MAX_COMMANDS):
             yield Command(words=tuple(Word(text=each) for each in part.split()[:5]))
 
@@ -148,7 +148,7 @@ class _Data(NamedTuple):
 
 
 def _data(script: Script) -> _Data:
-    """List what programs or the shell may run later, of the values and quoted texts."""
+    """Select the values and quoted texts that programs or the shell may run later."""
     pieces: set[str] = set()
     chars, is_complete = 0, True
     for text in chain.from_iterable(map(_values, islice(_list_named(script), MAX_COMMANDS))):
@@ -171,7 +171,7 @@ def _values(command: Command) -> Iterator[str]:
 
 
 def is_opaque(script: Script) -> bool:
-    """Return whether a command's name, or a text it runs, cannot be known beforehand."""
+    """Return whether a command's name, or a text that it runs, cannot be known beforehand."""
     if script.doubts & {"too long", "unreadable", "odd character"}:
         return True
     for count, command in enumerate(every_command(script)):
@@ -183,7 +183,7 @@ def is_opaque(script: Script) -> bool:
 
 
 def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
-    """Yield the commands as written, and the commands that they certainly run."""
+    """Yield the commands as written and the commands that they certainly run."""
     for command in script.commands:
         yield command
         yield from _find_carried(command)
@@ -193,7 +193,7 @@ def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def _find_carried(command: Command) -> Iterator[Command]:
-    """Yield what a wrapper runs: its first operand, or the next if that may be a value."""
+    """Yield the command behind a wrapper: its first operand, or the next if that may be a value."""
     words = command.words
     while words and program(words[0].text) in _CARRIERS:
         at = 1

@@ -20,7 +20,7 @@ Doubt: TypeAlias = Literal[
 ]
 
 _STREAM = re.compile(r"[0-9]{1,3}|-")
-"""Only ASCII digits, because a shell reads other digits as a file name."""
+"""Matches only ASCII digits, because a shell reads other digits as a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Redirect:
     def joins_streams(self) -> bool:
         """Whether the target is a stream.
 
-        The target must be unquoted: after a bare `>&-`, bash reads a quoted text as a new word.
+        The target must be unquoted, because after `>&-` bash reads a quoted text as a new word.
         """
         is_bare = self.operator in (">&", "<&") and not self.target.is_quoted
         return is_bare and bool(_STREAM.fullmatch(self.target.text))
@@ -78,13 +78,13 @@ MAX_CHARS = 50_000
 """A longer command always prompts for permission."""
 
 MAX_WORDS = 500
-"""Limit per command, because looking behind wrappers is quadratic."""
+"""Limit per command, because finding commands behind wrappers takes quadratic time."""
 
 MAX_WORDS_IN_ALL = 5_000
-"""Limits the slowest decision to seconds."""
+"""Limit for all commands together, which keeps the slowest decision within seconds."""
 
 MAX_DEPTH = 20
-"""Nesting limit for substitutions. People do not write deeper ones by hand."""
+"""Nesting limit for substitutions. Hand-written commands are less deep."""
 
 _RESERVED = split_words(
     "if then else elif fi for while until do done case esac select function coproc { } [[ ]]"
@@ -97,14 +97,14 @@ _ESCAPE = re.compile(
 )
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b"}
 _SWALLOWED = re.compile(r"[^\x00-\x7f][\\|]")
-"""In some locales (GBK, Big5), bash reads the second byte as the end of a letter."""
+"""In some locales (GBK, Big5), bash reads the second byte as part of the character."""
 _SHELLS = split_words("bash sh dash zsh ksh ssh su sudo python python3 perl ruby node")
 
 _TOO_LONG = Script(commands=(), doubts=frozenset({"too long"}))
 
 
 def read_script(text: str, *, depth: int = 0) -> Script:
-    """Split a command line as bash would; never raises."""
+    """Split a command line as bash would. This never raises."""
     if len(text) > MAX_CHARS or depth > MAX_DEPTH:
         return _TOO_LONG
     reader = _Reader(text, depth)
@@ -138,7 +138,7 @@ class _Reader:
         self.heredocs: list[tuple[str, bool, bool]] = []
 
     def read(self) -> None:
-        """Read to the end. Groups are flattened, and their brackets are recorded as a doubt."""
+        """Read to the end. Groups are flattened, and their brackets count as a doubt."""
         open_groups = 0
         while self.at < len(self.text):
             char = self.text[self.at]
@@ -203,7 +203,7 @@ class _Reader:
     def _place(self, word: Word) -> None:
         starts = not self.draft.words
         if starts and not word.is_quoted and word.text in _RESERVED:
-            # because a name and then a command may follow `function` and `coproc`
+            # A name and then a command may follow `function` and `coproc`.
             self.doubts.add("unreadable" if word.text in ("function", "coproc") else "group")
         elif starts and word.text == "!" and not word.is_quoted:
             pass
@@ -290,7 +290,7 @@ class _Reader:
                 self.at += 1
         raw, text = self.text[start : self.at], "".join(pieces)
         if re.fullmatch(r"\d+", raw) and self.text[self.at : self.at + 1] in ("<", ">"):
-            # because bash reads the number as a stream or a word, depending on its size
+            # Depending on its size, bash reads the number as a stream or as a word.
             self.doubts.add("unreadable")
         literal = literal and not self._expands_otherwise(raw, text, braces)
         return Word(text=text, is_literal=literal, has_glob=glob, is_quoted=quoted)
@@ -306,7 +306,7 @@ class _Reader:
         following = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if following in ("", "\n"):
-            # because bash joins these lines before it looks for a dollar sign or an operator
+            # Bash joins these lines before it looks for a dollar sign or an operator.
             self.doubts.add("unreadable")
             self.at = min(self.at, len(self.text))
         return following.strip("\n")

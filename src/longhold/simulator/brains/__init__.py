@@ -1,4 +1,4 @@
-"""Brains supply the content of answers, as plain blocks without ids and signatures."""
+"""Brains provide the content of answers, as plain blocks without ids and signatures."""
 
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Purpose = Literal["message", "summary"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainRequest:
-    """The prompt as the model would read it, in the shapes of the Messages API."""
+    """The prompt as the model would read it, in the format of the Messages API."""
 
     model: str
     system: tuple[JsonObject, ...]
@@ -25,17 +25,17 @@ class BrainRequest:
     max_tokens: int
     purpose: Purpose = "message"  # `summary` if the server needs a summary of the conversation
     instructions: str | None = None
-    forced_tool: str | None = None  # The tool that `tool_choice` requires; `any` for any tool.
+    forced_tool: str | None = None  # the tool that `tool_choice` requires, or `any`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainAnswer:
-    blocks: tuple[JsonObject, ...] = ()  # of type text, thinking or tool_use, without ids
+    blocks: tuple[JsonObject, ...] = ()  # text, thinking or tool_use blocks without ids
     stop_reason: str | None = None  # None means `tool_use` if a tool is called, else `end_turn`
 
 
 class Brain(Protocol):
-    """Writes the answers of the simulator. May raise an `ApiError` to refuse."""
+    """Writes the simulator's answers. It may raise an `ApiError` to refuse a request."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer | Awaitable[BrainAnswer]: ...
 
@@ -53,7 +53,7 @@ def tool_use(name: str, arguments: JsonObject) -> JsonObject:
 
 
 def plain_block(block: JsonObject) -> JsonObject:
-    """Drop the id and the signature, because the simulator creates them."""
+    """Drop the id and the signature, because the simulator creates its own."""
     return {key: value for key, value in block.items() if key not in ("id", "signature")}
 
 
@@ -95,7 +95,7 @@ class ReplayBrain:
 
 
 def _keep_replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
-    """Keep the blocks that a model writes, and drop those that a server writes."""
+    """Keep the blocks that a model writes, and drop the blocks that a server writes."""
     for block in blocks:
         match block.get("type"):
             case "thinking":
@@ -124,7 +124,7 @@ Line = BrainAnswer | ApiError
 
 
 class ScriptedBrain:
-    """Plays a script of `core.models.scripted`, without its `usage:`. After the end it refuses."""
+    """Plays a script of `core.models.scripted` without its `usage:`. After its end it refuses."""
 
     def __init__(self, script: str | Sequence[Line], *, repeats: bool = False) -> None:
         self._lines = parse_script(script) if isinstance(script, str) else tuple(script)

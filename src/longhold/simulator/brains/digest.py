@@ -1,7 +1,7 @@
 """A deterministic coding brain that explores, edits and tests with the offered tools.
 
-It understands two edits: `replace "old" with "new" in path` and `create path with "content"`. It
-summarises by listing requests, calls and edits, and keeps memories only on request.
+It understands two edits: `replace "old" with "new" in path` and `create path with "content"`. Its
+summaries list requests, calls and edits. It stores memories only on request.
 """
 
 import re
@@ -67,7 +67,7 @@ KINDS: dict[str, str] = {
     "read": r"read|view|^cat$|open",
     "shell": r"bash|shell|exec|terminal|command|^run",
 }
-"""Purpose of a tool by its name. The first match wins."""
+"""Patterns for the purpose of a tool by its name. The first match wins."""
 QUOTED = r"[\"'`]([^\"'`]+)[\"'`]"
 PATH = r"[\w./-]*\w\.\w{1,5}"
 REPLACE = re.compile(
@@ -77,7 +77,7 @@ CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", 
 CONTINUED = "This session goes on from an earlier part"
 DIRECTIVE = re.compile(r"^T\d+ \[#\d+\][^:\n]*: (.+)$", re.M)
 NUMBERED = re.compile(r"^## (\d)\. (.+)$", re.M)
-RECENT_CALLS = 5  # counts as current work in a summary
+RECENT_CALLS = 5  # number of calls that a summary lists as current work
 TEST_COMMAND = "python -m pytest -q"
 
 
@@ -87,7 +87,7 @@ class BrainStep(NamedTuple):
 
 
 class DigestBrain:
-    """Follows the plan one call at a time. All its state is in the conversation."""
+    """Follows a fixed plan one call at a time. All its state is in the conversation."""
 
     def __init__(self, test_command: str = TEST_COMMAND) -> None:
         self._test_command = test_command

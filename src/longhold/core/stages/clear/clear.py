@@ -72,7 +72,7 @@ class CallStats:
     """Start of the last call that used the cache, or the time of its answer if imported."""
     began_at: int = 0
     held_at: int = 0
-    """Messages before this entry are cached for an hour, and the frame; 0 if nothing is."""
+    """The frame and all messages before this entry are cached for an hour. 0 means neither."""
     void_at: int = 0
     void_by: str = ""
     """The kind of the last entry that may have changed the whole prompt, and the reason."""
@@ -157,7 +157,7 @@ class CallStats:
             self._serve(entry)
 
     def _held_usd(self, model: str, usage: Usage) -> float:
-        """Return what a call saves by an hour's lifetime: reads after a pause, less dearer writes."""
+        """Return a call's saving by the 1-hour lifetime: later reads minus expensive writes."""
         listed = prices(model) or UNPRICED
         saved = usage.cache_read_tokens * (listed.write_5m - listed.read) if self._is_late else 0.0
         more = usage.written_1h_tokens * (listed.write_1h - listed.write_5m)
@@ -225,7 +225,7 @@ def _adds_first_image(engine: Engine) -> bool:
 
 
 def _find_affordable(engine: Engine, live_end: int, most_tokens: float) -> int:
-    """Return the order of the first item after `most_tokens` that are written; 0 if there is none."""
+    """Return the order of the first item beyond `most_tokens` of cache writes, or 0."""
     weigh = engine.make_weigher()
     left = most_tokens - (0.0 if live_end else weigh(engine.frame.measure))
     held = live_end if left < 0 else live_end or 1
@@ -354,10 +354,10 @@ class Clearing(Part):
         )
 
     def hold(self, engine: Engine) -> tuple[int, int]:
-        """After a pause, have as much cached for an hour as the stake allows.
+        """After a pause, cache as much for an hour as the stake allows.
 
-        Everything is written again then. A session without pauses never pays for the hour. Returns
-        the entries before which messages were and are to be cached for an hour, or 0.
+        After a pause the cache is rewritten anyway. Return two entry numbers, or 0. Messages before
+        the first were cached for an hour. Messages before the second will be.
         """
         self._follow(engine)
         stats, cache = self._stats, read_cache(engine, self._stats)

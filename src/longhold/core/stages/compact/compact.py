@@ -364,7 +364,7 @@ class Compaction:
         return None if frame is None or _is_same_frame(frame, engine.frame) else frame
 
     def _find_undone(self, view: View) -> int:
-        """Return the size before a compaction that the user undid; 0 if its span is not shown."""
+        """Return the size before an undone compaction, or 0 if its span is not shown."""
         if not view.in_force.vetoes:
             return 0
         undone = (

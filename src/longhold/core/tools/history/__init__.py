@@ -1,1 +1,1 @@
-"""Search and reopen anything that left the model's view, without changing the view."""
+"""Search and reopen content that left the model's view, without changing the view."""

@@ -25,7 +25,7 @@ from longhold.core.tools.describe import description_of
 TARGET_CHARS = 120
 
 _NUMBER = re.compile(r"\s*#?(\d{1,12})\s*")
-"""Twelve digits: no log has longer entry numbers."""
+"""Matches an entry number of up to twelve digits."""
 _SPAN = re.compile(r"#?(\d{1,12})\s*(?:-|–|\.\.|to)\s*#?(\d{1,12})")
 
 
@@ -62,11 +62,11 @@ class Catalogue:
     calls: dict[str, RecordedCall] = field(default_factory=dict)
     """The newest call of each tool use id."""
     results: dict[str, list[int]] = field(default_factory=dict)
-    """Entries with a tool use's result, usually one."""
+    """Entries with the result of a tool use. Usually there is one."""
     files: dict[str, list[int]] = field(default_factory=dict)
-    """Entries by the path they name: results, and answers without a result."""
+    """Entries by the path that they name: results, and answers without results."""
     swept: dict[str, str] = field(default_factory=dict)
-    """Deleted bodies and the reason for each."""
+    """Deleted bodies, each with the reason."""
     steps: dict[int, Step] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     """The ordinal of the step or message to which an entry belongs."""
@@ -94,7 +94,7 @@ class Catalogue:
                 self.swept |= {name.rpartition("/")[2]: why or "it was removed" for name in files}
 
     def _answer(self, entry: Replied) -> None:
-        """Register an answer's calls. Further parts of a response join its step."""
+        """Register an answer's calls. Later parts of the same response join its step."""
         step = self._step
         if step is None or not entry.response_id or entry.response_id != step.response_id:
             step = self._step = Step(response_id=entry.response_id)

@@ -57,14 +57,14 @@ from longhold.errors import NotInHistory
 HITS = 12
 SNIPPET_CHARS = 200
 INDEX_LIMIT_CHARS = 8 << 20
-"""Word search covers only the beginning of a longer body."""
+"""In a longer body, only the beginning is searched for words."""
 Entries = Sequence[AnyEntry]
 
 ID_CHARS = 80
 """Limit for an unknown id quoted in an error."""
 
 FOLLOWING = 8
-"""Entries that may extend a short passage: a step and the beginning of the next."""
+"""Number of entries that may extend a short passage: a step and the next one's beginning."""
 
 _n = attrgetter("n")
 
@@ -79,7 +79,7 @@ class _Whole:
 
 
 class History:
-    """The log of one session, searchable. Thread-safe."""
+    """The searchable log of one session. It is thread-safe."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class History:
         return self.listing(found, question, shown=shown, skip=skip, limit=limit)
 
     def find(self, question: HistoryQuestion) -> list[PassageMatch]:
-        """Find records, best first. If the question has no words, the newest come first."""
+        """Find records, best first. Without words in the question, the newest come first."""
         with self._lock:
             entries = self._catch_up()
             touching = [set(self._catalogue.find_touching(file)) for file in question.files]
@@ -138,13 +138,13 @@ class History:
         return sorted(found, key=lambda match: weights.get(match.n, 0.0), reverse=True)
 
     def _kinds(self, entry: AnyEntry) -> frozenset[str]:
-        """Return an entry's kinds. History's own results have none, so no search finds them."""
+        """Return an entry's kinds. Results of History itself have none, so no search finds them."""
         call = self._catalogue.call_of(entry)
         tool = call.use.name if call else ""
         return kinds_of(entry, tool) if tool != HISTORY else frozenset()
 
     def find_shown(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Return the visible numbers. Call it on the thread that changes the view."""
+        """Return the visible numbers. Call this on the thread that changes the view."""
         return frozenset(filter(self._shows, numbers))
 
     def listing(
@@ -159,7 +159,7 @@ class History:
     ) -> FoundRecords:
         """Describe some of the matches. Matches outside the view come first.
 
-        A short record is extended by the next records. Records already shown are skipped.
+        A short record is extended with the next ones. Records that are shown are skipped.
         """
         hits: list[RecordHit] = []
         covered: set[int] = set()
@@ -247,7 +247,7 @@ class History:
     def _fill_passage(
         self, entries: Entries, n: int, passage: str, limit_chars: int, covered: set[int]
     ) -> str:
-        """Append the following records. Add records that fit completely to `covered`."""
+        """Append the following records. Add those that fit completely to `covered`."""
         i = bisect_left(entries, n, key=_n) + 1
         for entry in entries[i : i + FOLLOWING]:
             room = limit_chars - len(passage)
@@ -286,7 +286,7 @@ class History:
         return self._last
 
     def _spans(self, entries: Entries, id: str) -> list[range]:
-        """Return the entries an id refers to.
+        """Return the entries to which an id refers.
 
         An entry that replaced others includes them. An answer includes the results of its calls.
         """
@@ -328,7 +328,7 @@ class History:
         )
 
     def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
-        """Read an entry, with its body from disk if it was stored there, and any error text."""
+        """Read an entry, including a body stored on disk, and return any error text."""
         record = record_of(entry)
         if record is None or not isinstance(entry, Ran) or not entry.file:
             return record, ""
@@ -375,7 +375,7 @@ def _title(records: list[Record], call: RecordedCall | None) -> str:
 
 
 def is_shown(view: View, n: int) -> bool:
-    """Return whether a view shows all of entry `n`: not cleared, spilled, collapsed or removed."""
+    """Return whether a view shows all of entry `n`, not cleared, spilled, collapsed or removed."""
     item = view.item_of(n)
     if not isinstance(item, Round):
         return item is not None

@@ -1,8 +1,8 @@
 """Full-text search over a log with SQLite FTS5. The index can be deleted at any time.
 
-Passages of about 1,000 characters are indexed, so that a word counts as much in a long result as in
-a short result. The file holds no text and is rebuilt if damaged. Calls of the History tool are not
-indexed, because they repeat the search words.
+The index contains passages of about 1,000 characters, so that a word counts equally in long and
+short results. The file contains no text and is rebuilt if damaged. Calls of the History tool are
+not indexed, because they repeat the search words.
 """
 
 import os
@@ -34,12 +34,12 @@ from longhold.core.tools.history.records import Searchable
 VERSION = 3
 
 BUSY_SECONDS = 2.0
-"""How long to wait for another process before using an index in memory."""
+"""Seconds to wait for another process before using an index in memory."""
 
 NAME = "history.sqlite"
 
 READ_PASSAGES = 10_000
-"""Maximum number of matches to rank, which bounds the time. The most common words are dropped."""
+"""Maximum number of ranked matches, which limits the time. The commonest words are dropped."""
 LEAST_WEIGHT = 0.1
 """Weight of a word that is in half of all passages or more."""
 
@@ -48,11 +48,11 @@ _SCHEMA = (
     "CREATE VIRTUAL TABLE words USING fts5(text, names, content='', tokenize='porter unicode61')",
 )
 _NOT_NOW = (sqlite3.OperationalError, PermissionError)
-"""The disk or another process refuses. Other errors indicate a damaged index."""
+"""Errors of the disk or another process. Other errors indicate a damaged index."""
 
 
 class Index:
-    """An FTS5 index of texts by number. Not thread-safe."""
+    """An FTS5 index of texts by number. It is not thread-safe."""
 
     def __init__(self, directory: Path | None, session: str) -> None:
         self._session = session
@@ -65,7 +65,7 @@ class Index:
         return int(row[0]) if row else 0
 
     def add(self, texts: Iterable[tuple[int, str, str]], upto: int) -> None:
-        """Add (number, text, names) in one transaction. Skip those another process added."""
+        """Add (number, text, names) in one transaction, except those another process added."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             known = self.upto
@@ -87,7 +87,7 @@ class Index:
         )
 
     def search(self, question: HistoryQuestion) -> tuple[list[TermRows], set[int] | None]:
-        """Return the rows of each word, and the records with all phrases (None if no phrases)."""
+        """Return the rows of each word, and the records with all phrases, if there are any."""
         phrases = [_quote(phrase) for phrase in question.phrases]
         found = self._find_rarest(question.words)
         required = [self._rows(phrase) for phrase in phrases]
@@ -100,7 +100,7 @@ class Index:
         return terms, set.intersection(*having) if having else None
 
     def _find_rarest(self, words: Iterable[str]) -> list[list[int]]:
-        """Return the rows of the rarest words. A missing word is searched as a beginning."""
+        """Return the rows of the rarest words. A missing word is searched as a prefix."""
         quoted = map(_quote, words)
         found = [self._rows(word) or self._rows(f"{word} *") for word in quoted]
         found.sort(key=len)
@@ -112,7 +112,7 @@ class Index:
         ]
 
     def find_text(self, text: str) -> list[int]:
-        """Return the rows that contain this text literally. Parts of names do not count."""
+        """Return the rows that contain this text literally, but not as part of a name."""
         return self._rows(f"text : {_quote(text)}")
 
     def weigh(self, count: int) -> float:
@@ -131,7 +131,7 @@ class Index:
         self._connection = self._open()
 
     def mend(self, error: sqlite3.Error) -> None:
-        """Recover from an error: continue in memory if the disk failed, otherwise in a new file."""
+        """Recover from an error: continue in memory after a disk failure, else in a new file."""
         if isinstance(error, _NOT_NOW):
             self.close()
             self._file = None
@@ -146,7 +146,7 @@ class Index:
             self.close()
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file. Replace a damaged file, or use memory if the disk refuses."""
+        """Open the file. Replace a damaged file, or use memory if the file cannot be opened."""
         if self._file is None or self._file.parent.is_symlink():
             return self._check(_connect(":memory:"))
         for _ in range(2):
@@ -157,13 +157,13 @@ class Index:
                 return self._check(_connect(str(self._file)))
             except (sqlite3.Error, OSError) as error:
                 if isinstance(error, _NOT_NOW):
-                    break  # in use by another process, or forbidden: do not remove it
+                    break  # another process uses it, or access is forbidden
                 with suppress(OSError):
                     self._file.unlink(missing_ok=True)
         return self._check(_connect(":memory:"))
 
     def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """Initialise an empty index, or reject another database. A crash costs only a rebuild."""
+        """Initialise an empty index, or reject another database. After a crash it is rebuilt."""
         try:
             connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("PRAGMA synchronous = OFF")
@@ -197,11 +197,11 @@ _connect = partial(
 )
 
 INDEX_TRIES = 3
-"""Tries: the existing index, a new file, then memory. After that only the texts are scanned."""
+"""The tries are the existing index, a new file, and memory. Then only texts are scanned."""
 
 
 class WordSearch:
-    """The index of one log, kept up to date, with a text scan if the index finds nothing."""
+    """The current index of one log, with a text scan if the index finds nothing."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class WordSearch:
         upto = index.upto
         fresh = entries[bisect_right(entries, upto, key=attrgetter("n")) :]
         if upto and any(isinstance(entry, Swept) for entry in fresh):
-            index.renew()  # because a search must not find deleted bodies
+            index.renew()  # a search must not find deleted bodies
             fresh = entries
         if fresh:
             index.add(self.texts(fresh), fresh[-1].n)

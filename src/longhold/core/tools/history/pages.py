@@ -1,7 +1,7 @@
 """Pages of a text by lines or characters, passages for the index, and one-line snippets.
 
 Consecutive pages join to the exact text. A page ends at a line break if possible. Otherwise it
-reports the character to continue from. Ranges count from 1 and include both ends.
+names the character where the next page begins. Ranges count from 1 and include both ends.
 """
 
 import re
@@ -18,7 +18,7 @@ _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
 
 
 class NoSuchRange(ValueError):
-    """The range is malformed or past the end. The message gives the valid range."""
+    """The range is malformed or past the end. The message has the valid range."""
 
 
 class LineRange:
@@ -28,7 +28,7 @@ class LineRange:
         if not ends or ends[-1] != len(text):
             ends.append(len(text))
         self.ends = ends if text else []
-        """End of each line, including its line break."""
+        """The end of each line, including its line break."""
 
     def line_at(self, position: int) -> int:
         return min(bisect_right(self.ends, position) + 1, max(1, len(self.ends)))
@@ -42,7 +42,7 @@ class RecordPage:
     of_lines: int
     of_chars: int
     more: str
-    """The range to continue with, such as `lines "201-"`; empty at the end."""
+    """The range to continue with, such as `lines "201-"`, or "" at the end."""
 
 
 def page(whole: LineRange, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> RecordPage:
@@ -91,7 +91,7 @@ def _chars(whole: LineRange, wanted: str) -> tuple[int, int]:
 
 
 def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
-    """Parse `5`, `5-9` or `5-`. The end may be past the last position, the start may not."""
+    """Parse `5`, `5-9` or `5-`. Only the end may be past the last position."""
     found = _RANGE.fullmatch(wanted)
     if found is None:
         raise NoSuchRange(f"{wanted!r} is not a range; give one such as '5', '5-9' or '5-'")
@@ -105,9 +105,9 @@ def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
 
 
 PASSAGE_CHARS = 1_000
-"""A paragraph or two, or a function: enough for one question."""
+"""The length of a paragraph or two, or of a function."""
 OVERLAP_CHARS = 150
-"""Overlap of passages, so that each phrase is whole in one of them."""
+"""Overlap of passages, so that every phrase is complete in one of them."""
 
 
 def passages(text: str) -> Iterator[tuple[int, int]]:
@@ -134,7 +134,7 @@ def passage_at(text: str, place: int) -> int:
 
 
 AROUND_CHARS = 400
-"""Context searched on both sides, because a cut could make a secret unrecognisable."""
+"""Context that is searched on both sides, because a cut secret is not recognised."""
 
 
 def find_words(

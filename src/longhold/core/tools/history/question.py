@@ -17,11 +17,11 @@ from longhold.core.tools.protocol import ToolKind
 from longhold.errors import NotInHistory
 
 NEAR = {1: 0.4, -1: 0.4, 0: 0.3, 2: 0.2, -2: 0.2, 3: 0.1, -3: 0.1}
-"""Share of a word's weight by distance in steps. Distance 0 counts less: results are long."""
+"""Share of a word's weight by distance in steps. Distance 0 counts less, as results are long."""
 RANKED = 600
 """Number of best passages whose surroundings are scored."""
 PASSAGE_BITS = 16
-"""Number of low bits of a row number that hold the passage. No indexed body has more passages."""
+"""Number of low bits in a row number that hold the passage number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class PassageMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermRows:
-    """The rows that contain a word, and the word's weight."""
+    """The rows that contain a word, with the word's weight."""
 
     weight: float
     rows: Sequence[int]
@@ -42,7 +42,7 @@ class TermRows:
 def rank(
     terms: Sequence[TermRows], step_of: Callable[[int], int], is_allowed: Callable[[int], bool]
 ) -> list[PassageMatch]:
-    """Return the records, best first, each with its best passage. The newest wins a tie."""
+    """Return the records, best first, each with its best passage. In a tie the newest wins."""
     inside: defaultdict[int, float] = defaultdict(float)
     for term in terms:
         for row in term.rows:
@@ -79,10 +79,10 @@ KINDS = (
 )
 
 _HINTS = {"user": "user", "fail": "error", "failed": "error", "failure": "error", "error": "error"}
-"""Words that hint at the kind of record that answers the question."""
+"""Words that suggest the kind of record that answers the question."""
 HINTED = 2.0
 LESS = {"summary": 0.7, "read": 0.8}
-"""Factors for weak matches: summaries repeat other records, and files contain many words."""
+"""Factors for weak matches. Summaries repeat other records, and files contain many words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class HistoryQuestion:
     text: str = ""
     words: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
-    """A record must contain every phrase, apart from case and word forms."""
+    """A record must contain every phrase. Case and word forms are ignored."""
     files: tuple[str, ...] = ()
     kinds: frozenset[str] = frozenset()
     """A record must have at least one of these kinds."""
@@ -131,7 +131,7 @@ def parse_question(query: str, file: str = "") -> HistoryQuestion:
 
 
 def _list_search_words(written: list[str]) -> tuple[str, ...]:
-    """Return the words worth searching for. A compound name also gives each of its parts."""
+    """Return the words to search for. A compound name also adds each of its parts."""
     found = words_of(split_unspaced(" ".join(written)))
     whole = [word for word in written if len(re.findall(r"[^\W_]+", word)) > 1]
     return tuple(dict.fromkeys([*found, *whole])) or tuple(dict.fromkeys(written))

@@ -1,7 +1,7 @@
 """Log entries as text, and the result types of history questions.
 
 A result's text is verbatim. A body on disk is found by its file name alone, so that a branched or
-moved session finds its own copy. Its hash must match the log.
+moved session finds its own copy. The hash of the body must match the log.
 """
 
 import sys
@@ -135,11 +135,11 @@ class RecordHit:
     target: str = ""
     is_error: bool = False
     is_shown: bool = False
-    """The model's view shows all of it, so there is no need to open it."""
+    """The model's view shows all of the record, so it need not be opened."""
     chars: int = 0
     lines: int = 0
     line: int = 0
-    """The line with the most words, or 0 for answers and for questions without words."""
+    """The line with the most words of the question, or 0."""
     snippet: str = ""
     passage: str = ""
 
@@ -185,7 +185,7 @@ class Missing(Exception):
 
 
 def read_body(results: Results | None, file: str, sha256: str = "") -> ResultContent:
-    """Read a body by its recorded path; `results` is None if the log has no directory."""
+    """Read a body by its recorded path. `results` is None if the log has no directory."""
     name = file.replace("\\", "/").rpartition("/")[2]
     if results is None:
         raise Missing(f"{name!r} does not belong to this transcript")
