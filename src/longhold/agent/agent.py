@@ -41,7 +41,7 @@ STOPPED = "it was stopped by the user"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
     kind: str
-    """`dream`, `memory`, `notes`, …, or `agent`."""
+    """For example `dream`, `memory`, `notes` or `agent`."""
     name: str
     progress: JobProgress
     number: int = 0
@@ -149,14 +149,14 @@ class Agent:
         store: Store | None = None,
         settings: Settings | None = None,
     ) -> "Agent":
-        """Open an agent for a directory: a new session, or the one whose id is `resume`.
+        """Open an agent for a directory, with a new session or the session whose id is `resume`.
 
         - `model` and `fallback`: a name such as "claude-sonnet-5-5", or a `Model`.
-        - `mode`: how freely tools may run. `ask` decides about a call that needs permission;
-          without it such a call is refused.
+        - `mode`: how freely tools may run. `ask` decides about a call that needs permission.
+          Without `ask`, the agent refuses such calls.
         - `system`: replaces the system prompt of a new session.
 
-        Use it as `async with await Agent.open(…) as agent`, which closes it at the end.
+        Use `async with await Agent.open(…) as agent`, which closes the agent at the end.
         """
         from longhold.agent.build import build_agent
 
@@ -243,7 +243,7 @@ class Agent:
             await self._events.aclose()
 
     async def work(self, prompt: str = "", attached: Content = ()) -> AsyncIterator[LoopEvent]:
-        """Run until nothing is left to do, including background agents."""
+        """Run until the agent and its background agents have nothing left to do."""
         while True:
             end = Stopped(reason="completed")
             async for event in self.run(prompt, attached):
@@ -257,8 +257,8 @@ class Agent:
         yield end
 
     async def until_news(self) -> list[str]:
-        """Wait for unread mail or agent reports, and return one line for each. Nothing is consumed,
-        so a cancelled wait loses nothing. Next, call `run()` without a prompt.
+        """Wait for unread mail or agent reports, and return one line for each. The news stays
+        unread, so a cancelled wait loses nothing. Next, call `run()` without a prompt.
         """
         while not (news := self.equipment.waiting(self.engine)):
             await self.equipment.next_look(MAIL_POLL_SECONDS)
@@ -302,7 +302,7 @@ class Agent:
     async def close(self, reason: str = "other") -> None:
         """Stop running work, run SessionEnd hooks, save memories, and always close the log.
 
-        Memory jobs get a minute to finish; setting `abort` cuts that short.
+        Memory jobs get one minute to finish. Setting `abort` ends this wait early.
         """
         if self._is_closed:
             return
@@ -318,8 +318,8 @@ class Agent:
             if self.toolkit.mcp is not None:
                 last_first.push_async_callback(self.toolkit.mcp.close)
             last_first.push_async_callback(self.tool_context.close)
-            last_first.push_async_callback(self.background.stop, ENDED)  # jobs call the model
-            if self.engine.log.queue is not None:  # so that all jobs are queued for workers
+            last_first.push_async_callback(self.background.stop, ENDED)  # before the model closes
+            if self.engine.log.queue is not None:  # queue all jobs for workers
                 last_first.push_async_callback(self.background.drain, DRAIN_SECONDS, *QUEUED)
             if self.memory is not None:
                 last_first.push_async_callback(self.memory.close)

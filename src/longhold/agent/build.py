@@ -1,4 +1,4 @@
-"""Builds the main agent for a directory, and sub-agents alike."""
+"""Builds the main agent for a directory, and its sub-agents."""
 
 import os
 import time
@@ -77,7 +77,7 @@ CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
 async def _fit_window(
     models: Models, settings: Settings, tools: tuple[Tool, ...]
 ) -> tuple[Settings, tuple[Tool, ...], dict[str, int], tuple[str, ...]]:
-    """Find the windows of the models, and adapt the session to the first model's window.
+    """Find the models' context windows, and adapt the session to the first model's window.
 
     A window below `prompt.full_tokens` has no space for agents, memory and most tools.
     """
@@ -105,8 +105,8 @@ async def _fit_window(
 async def _find_windows(
     models: Models, settings: Settings
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the window of each model (0 for the table's), and a line for each guess."""
-    if settings.window.limit_tokens:  # the user has set it, so no server is asked
+    """Return each model's window (0 means the built-in table), and a line about each guess."""
+    if settings.window.limit_tokens:  # the user has set it, so no request is needed
         return {}, ()
     both = filter(None, (models.current(), models.fallback))
     found = {model.name: await find_window(model, model.name) for model in both}
@@ -132,7 +132,7 @@ async def build_agent(
 ) -> Agent:
     """Begin or resume a session for a directory, with everything an agent needs.
 
-    `system` replaces a new session's prompt; `source` (`chat` or `run`) selects its cache lifetime.
+    `system` replaces a new session's prompt. `source` (`chat` or `run`) selects the cache lifetime.
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
     models, settings = Models(model, fallback), settings or load_settings(directory)
@@ -196,7 +196,7 @@ def _warn_untrusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
 
 
 async def assemble(plan: Blueprint) -> Agent:
-    """Build an agent, frame a new session and run SessionStart hooks; on failure, close it all."""
+    """Build an agent, frame a new session and run SessionStart hooks. On failure, close it."""
     try:
         return await _assemble_agent(plan)
     except BaseException:
@@ -368,7 +368,7 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
 async def _connect(
     servers: tuple[McpServer, ...], engine: Engine, notices: Notices
 ) -> McpTools | None:
-    """Connect to MCP servers. A session that had servers keeps the MCP tools without them."""
+    """Connect to MCP servers. A session keeps its MCP tools even if its servers were removed."""
     names = {str(tool.get("name")) for tool in engine.frame.tools if not is_deferred(tool)}
     if not servers and CALL_TOOL.name not in names:
         return None

@@ -33,7 +33,7 @@ async def run_job(
 ) -> str:
     """Run a job unless it is done. Return one line about the result.
 
-    `open_model` gets the session's model name. Permissions are those of an unattended run.
+    `open_model` receives the name of the session's model. Calls that would prompt are denied.
     """
     if job.is_done(store.load(job.session, after=job.position).entries):
         return "done already"

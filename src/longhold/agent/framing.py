@@ -1,4 +1,4 @@
-"""An agent's frame and instructions. Between frames, changes are sent as messages."""
+"""An agent's frame and instructions. Changes between two frames are sent as messages."""
 
 import asyncio
 import time
@@ -103,7 +103,7 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
 
 @dataclass(slots=True)
 class Announced:
-    """Messages about servers and files in the log. Those before the current frame are ignored."""
+    """The log's messages about servers and files, without those before the current frame."""
 
     _said: list[Said] = field(default_factory=list)
     _cursor: LogCursor = field(default_factory=LogCursor)
@@ -141,8 +141,8 @@ class Framing:
         return made.frame
 
     async def say_changes(self, engine: Engine) -> None:
-        """A stage: announce servers and instruction files that changed since the last message."""
-        if not self.toolkit.is_listed_in(engine.frame):  # as after an upgrade
+        """A stage that announces changed servers and instruction files."""
+        if not self.toolkit.is_listed_in(engine.frame):  # for example after an upgrade
             engine.record(replace_tools(engine.frame, self.toolkit.definitions()))
         self.announced.follow(engine.view.history)
         text, servers = servers_news(self.announced.servers(engine.frame), self.framer.servers())
@@ -162,7 +162,7 @@ class Framing:
             await self.announce(Gathered(parts=parts), "changed")
 
     async def bring_nearby(self, engine: Engine) -> None:
-        """A stage: add the instructions near files that were touched since the last call."""
+        """A stage that adds the instructions near files that were touched since the last call."""
         nearby = self.parts.nearby
         nearby.follow(engine.view.history)
         for touched, found in await asyncio.to_thread(nearby.due):

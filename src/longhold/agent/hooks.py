@@ -1,8 +1,8 @@
 """Reads the user's hooks, runs those of an event in parallel, and merges their answers.
 
-A project's hooks run only once the user has trusted them. Hooks never raise into the session: a
-failure or timeout becomes an error in the verdict. Deny takes precedence over ask, and ask over
-allow. One block is enough.
+A project's hooks run only once the user has trusted them. A hook that fails or times out does not
+raise an exception. The verdict contains the error instead. Deny takes precedence over ask, and ask
+over allow. A single hook can block an event.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ TIMEOUT_SECONDS = 600.0
 PROMPT_TIMEOUT_SECONDS = 30.0
 """Short, because the user has just pressed return and is waiting."""
 END_TOTAL_SECONDS = 1.5
-"""For all hooks together, because the user has left. A hook's own timeout can raise it."""
+"""The limit for all hooks together, because the user has left. A hook's timeout can raise it."""
 END_TOTAL_MAX_SECONDS = 60.0
 COMPACT_TIMEOUT_SECONDS = 60.0
-"""The window is full and the turn waits for the compaction."""
+"""Short, because the window is full and the turn waits for the compaction."""
 STOP_BLOCKS_MAX = 8
-"""Maximum consecutive blocks, so that a hook cannot keep a session from ending."""
+"""The maximum number of blocks in a row, so that a hook cannot keep a session from ending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
 
 
 def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
-    """Return the hooks of a section, and a line about each that is skipped."""
+    """Return the hooks of a section, and a line about each skipped hook."""
     hooks: list[Hook] = []
     skipped: list[str] = []
     for event, groups in section.value.items():
@@ -200,7 +200,7 @@ def select_hooks(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tup
 
 
 def _may_apply(hook: Hook, fields: JsonObject) -> bool:
-    """Return whether the hook's condition may match a call. True if in doubt."""
+    """Return whether the hook's condition may match a call. In doubt, return True."""
     rule, tool = hook.condition, str(fields.get("tool_name", ""))
     if rule is None:
         return True
@@ -257,7 +257,7 @@ def read_verdict(event: HookEvent, status: int, stdout: str, stderr: str) -> Hoo
             return _read_answer(event, json.loads(said))
         except (ValueError, RecursionError):
             if status == 0:
-                return HookVerdict(errors=("it printed an object that is not JSON",))
+                return HookVerdict(errors=("it printed an object that is not valid JSON",))
     if status != 0:
         return HookVerdict(errors=(f"it ended with status {status}: {stderr.strip() or said}",))
     return HookVerdict(context=(said,) if said and event.text_is_context else ())
@@ -318,7 +318,7 @@ def _text(value: JsonObject, key: str) -> str:
 
 
 def merge(verdicts: Iterable[HookVerdict]) -> HookVerdict:
-    """Merge answers. Their order matters only if two rewrite the same input or output."""
+    """Merge answers. Their order matters only if two of them rewrite the same input or output."""
     said = tuple(verdicts)
     permissions = [each.permission for each in said if each.permission]
     permission = max(permissions, key=_WEIGHT.__getitem__, default=None)
@@ -344,7 +344,7 @@ TEXT_CHARS = 10_000
 PREVIEW_CHARS = 2_000
 
 _MODE_NAMES = {mode: name for name, mode in MODES.items()}
-"""The names that hooks written for other programs expect, which come last in `MODES`."""
+"""The mode names that hooks for other programs expect. They come last in `MODES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,7 +356,7 @@ class HookContext:
     scratch: Path
     project: Path | None = None
     variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
-    """The environment of hooks, the same as that of shell commands."""
+    """The environment of hooks, which is the same as that of shell commands."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -446,5 +446,5 @@ def _move_to_file(text: str, scratch: Path) -> str:
         write_private(file, text, is_synced=False)
         where = f"the full text is in {file}"
     except OSError as error:
-        where = f"the rest could not be kept: {error}"
+        where = f"the rest could not be saved: {error}"
     return f"{text[:PREVIEW_CHARS]}\n[{len(text):,} characters; {where}]"

@@ -1,10 +1,10 @@
-"""MCP servers, and their tools, named `mcp__server__tool` and loaded on demand.
+"""MCP servers and their tools, which are named `mcp__server__tool` and loaded on demand.
 
 A server is a program that would run here, so a project's servers need the user's trust. The extra
-`mcp` is imported with the first connection. A name costs a few tokens and a definition hundreds, so
-`ToolSearch` loads definitions. The request's tool list never changes. Found tools are referenced if
-the provider has their definition, and otherwise called through `CallTool`. A server's text is
-untrusted and cannot declare a tool harmless.
+`mcp` is imported with the first connection. A tool's name costs a few tokens and its definition
+hundreds, so `ToolSearch` loads definitions. The request's tool list never changes. `ToolSearch`
+returns references to tools whose definition the provider has. The model calls other tools through
+`CallTool`. A server's text is untrusted and cannot declare a tool harmless.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     url: str = ""
     headers: dict[str, str] = {}
     kinds: dict[str, ToolKind] = {}
-    """Tools whose old results may be cleared like those of a built-in kind."""
+    """The kind of each listed tool, which decides whether its old results may be cleared."""
     start_seconds: float = START_SECONDS
     call_seconds: float = CALL_SECONDS
     section: SettingsSection | None = None
@@ -113,9 +113,9 @@ def expand_variables(server: McpServer, variables: Mapping[str, str]) -> McpServ
 
 
 CLOSE_SECONDS = 8.0
-"""The SDK ends, terminates and kills a server within 6 s."""
+"""The SDK closes, then terminates, then kills a server within 6 s."""
 MAX_PAGES = 50
-"""Maximum pages of a list, because a server could send pages forever."""
+"""The maximum number of pages in a list, because a server could send pages forever."""
 MAX_TOOLS = 1_000
 MAX_BLOCKS = 1_000
 LAST_WORDS_BYTES = 2_000
@@ -394,7 +394,7 @@ class McpTools:
         return tuple(self._tools[name] for _, name in best[:limit])
 
     def share(self, other: "McpTools", names: Iterable[str]) -> None:
-        """Offer tools of another session over its connections, which that session closes."""
+        """Offer another session's tools over its connections. The other session closes them."""
         for name in names:
             server = other._server_of[name]
             self._reached.setdefault(server, other._reached[server])

@@ -1,4 +1,4 @@
-"""The parts of an agent, which its sub-agents share, and the blueprint to assemble one."""
+"""The parts that an agent shares with its sub-agents, and the blueprint for an agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -49,7 +49,7 @@ class AgentParts:
     is_strict: bool = False
 
     def forks(self) -> Forks:
-        """Return forks of the conversation. They end with their caller, not with a turn."""
+        """Return forks of the conversation, which end with their caller and not with a turn."""
         return Forks(
             parent=self.engine,
             model=self.models.current,
@@ -109,13 +109,13 @@ class Blueprint:
     tools: tuple[Tool, ...] = ()
     mcp: McpTools | None = None
     source: str = "main"
-    """`main` or `agent:<kind>`, under which calls are counted."""
+    """The name under which calls are counted: `main` or `agent:<kind>`."""
     caller: str = "run"
-    """Who started the session. It decides the cache lifetime of the prompt."""
+    """The origin of the session, which decides the cache lifetime of the prompt."""
     begins: str = "startup"
     has_memory: bool = False
     is_strict: bool = False
-    """The checkout has settings that are not trusted, so its files count as untrusted text."""
+    """Whether the checkout has untrusted settings. Its files then count as untrusted text."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -151,9 +151,9 @@ class Toolkit:
         return (*(tool.name for tool in self.tools), *(self.mcp.names if self.mcp else ()))
 
     def definitions(self) -> tuple[JsonObject, ...]:
-        """Return the tools of a new frame: own tools, loaded MCP tools, and the rest deferred.
+        """Return the tools of a new frame: its own tools, loaded MCP tools and deferred MCP tools.
 
-        If the model does not support deferred tools, those are called through `CallTool`.
+        A model that does not support deferred tools calls them through `CallTool`.
         """
         self.fill_toolbox()
         found = self.mcp.loaded if self.mcp else ()

@@ -1,4 +1,4 @@
-"""An agent's part in compactions: restored state, hooks before and after, a new frame.
+"""An agent's part in compactions: restored state, hooks before and after, and a new frame.
 
 Nothing changes until the compaction is recorded. Then `mark_shown` updates which files the model
 has seen. SessionStart output is stored with the restored content, so an undo removes both.
@@ -55,7 +55,7 @@ from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
 
 TRIED = 4
-"""Files tried for each file that may be restored, because some cannot be read."""
+"""How many files to try for each restored file, because some cannot be read."""
 REMARK_TOKENS = 40
 """Space for the line of a partial read that explains how to continue."""
 SKILL_TOKENS = 5_000
@@ -72,7 +72,7 @@ class Again:
 async def _read_again(
     path: Path, look: Touched | None, tool_context: ToolContext, most_tokens: int
 ) -> Again | None:
-    """Read the lines of a file that were read before, or the last of them, as far as they fit."""
+    """Read again the lines of a file that the model had read, or the last of them that fit."""
     first, limit = (look.first, look.limit) if look else (1, 0)
     if look and look.span != (first, limit):
         whole = await _attempt(path, *look.span, tool_context)
@@ -119,7 +119,7 @@ def _fitting(again: Again, most_tokens: int) -> int:
 
 
 OURS = ".longhold"
-"""Settings, agents, skills and memories are not work in progress."""
+"""These directories contain settings, agents, skills and memories, not work in progress."""
 COMMAND_CHARS = 200
 CUT = "[Cut here; {how} shows all of it.]"
 

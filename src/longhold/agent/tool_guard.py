@@ -1,4 +1,4 @@
-"""Hooks and permissions around every tool call, also of forks and background work."""
+"""Hooks and permissions around every tool call, including calls of forks and background work."""
 
 import asyncio
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class HookEvents:
         return verdict
 
     async def fire(self, event: str, fields: JsonObject) -> HookVerdict:
-        """Like `ask`, but also add the hooks' context before the next call."""
+        """Run an event's hooks, and add their context before the next call."""
         verdict = await self.ask(event, fields)
         self._asides.extend(verdict.context)
         return verdict
@@ -60,7 +60,7 @@ class HookEvents:
         await self.hooks.fire("SessionEnd", {"reason": reason}, self._context())
 
     async def say_asides(self, engine: Engine) -> None:
-        """A stage: add the context that hooks gave since the last call."""
+        """A stage that adds the context that hooks returned since the last call."""
         if self._asides:
             engine.say("\n\n".join(self._asides), hidden=True)
             self._asides.clear()

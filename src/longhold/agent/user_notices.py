@@ -1,4 +1,4 @@
-"""Lines for the user. A listener gets each immediately; without one they are kept."""
+"""Lines for the user. A listener gets each line immediately. Without a listener, lines are kept."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Finds and reads instruction files and their imports, each once, lowest precedence first.
 
-Files are read breadth first, so each is reached by the shortest import chain and cycles end.
-Imports come before their importer. A project's links and imports to files outside it need the
-user's trust.
+The search is breadth first, so it reaches each file by the shortest import chain and ends despite
+cycles. Imports come before their importer. A project's links and imports to files outside it need
+the user's trust.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ from longhold.core.settings.project import UnusableFile, checkout_top, read_text
 SourceKind: TypeAlias = Literal["user", "project", "local"]
 
 SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".longhold/AGENTS.md")
-"""Files in each directory, in this order, so that the second can build on the first."""
+"""The files read in each directory, in this order, so that the second can build on the first."""
 RULES = (".claude/rules", ".longhold/rules")
-"""Directories of rules; a rule with `paths` applies once a matching file is touched."""
+"""Directories of rules. A rule with `paths` applies once a tool touches a matching file."""
 LISTED_RULES = 2_000
-"""Ten times the file limit, so that omitted files can be named."""
+"""Ten times the file limit, so that a message can name the omitted files."""
 LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
 """Personal files, placed last so that they take precedence over shared ones."""
 AFTER_A_PATH = ".,;:!?)]}>\"'*_"
@@ -48,7 +48,7 @@ class InstructionCandidate:
     kind: SourceKind = "project"
     base: Path | None = None
     is_above: bool = False
-    """True above the project, where only files of the user or root count."""
+    """Whether the file is above the project, where only files of the user or root count."""
     only_for_paths: bool = False
 
 
@@ -155,7 +155,7 @@ def _list_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidat
     listed = [InstructionCandidate(path=place / name) for name in SHARED]
     for name in RULES:
         real = real_path(place / name)
-        if real and (ground.is_inside(real) or real.is_relative_to(place)):  # no link out of it
+        if real and (ground.is_inside(real) or real.is_relative_to(place)):  # no link leads out
             listed += _rules(place / name, place, "project")
     listed += [InstructionCandidate(path=place / name, kind="local") for name in LOCAL]
     for candidate in listed:
@@ -211,7 +211,7 @@ _PATH_START = re.compile(r"[\w.~/]")
 IMPORT_HOPS = 4
 MAX_FILE_BYTES = 4 << 20
 LARGE_CHARS = 40_000
-"""Longer files are used and reported, because they cost 10,000 tokens in every call."""
+"""A longer file is used but reported, because it costs 10,000 tokens in every call."""
 MAX_FILES = 200
 
 
@@ -220,7 +220,7 @@ def without_comments(text: str) -> str:
     last = text.rfind("-->")
     if last < 0:
         return text.strip("\n")
-    end = text.find("\n", last) + 1 or len(text)  # after it, a search would never end
+    end = text.find("\n", last) + 1 or len(text)  # beyond it, the search would be very slow
     kept = _FENCED_OR_COMMENTS.sub(lambda found: found["code"] or "", text[:end])
     return (kept + text[end:]).strip("\n")
 
@@ -304,7 +304,7 @@ def gather(
 ) -> Gathered:
     """Read candidates and their imports, except files already `known`.
 
-    A rule with `paths` applies if one of them matches `touched`, or always with `ignore_paths`.
+    A rule with `paths` applies if one of them matches `touched` or if `ignore_paths` is set.
     """
     gatherer = _Gatherer(ground, trusted, known, touched, ignore_paths)
     gatherer.start_all(list(candidates))
@@ -342,11 +342,11 @@ class _Gatherer:
     waiting: list[Waiting] = field(default_factory=list)
     _starts: list[_Node] = field(default_factory=list)
     _found: dict[Path, _Node | None] = field(default_factory=dict)
-    """By resolved path. None for files that were read but are not used."""
+    """Files by resolved path. The value None means that a file was read but is not used."""
     dropped: list[Path] = field(default_factory=list)
 
     def start_all(self, candidates: list[InstructionCandidate]) -> None:
-        """Add candidates. Rules come last, because they are dropped first."""
+        """Add candidates. Rules come last, because they are the first to be dropped."""
         rules_last = sorted(enumerate(candidates), key=lambda item: item[1].base is not None)
         started = {i: node for i, candidate in rules_last if (node := self._start(candidate))}
         self._starts = [started[i] for i in sorted(started)]
@@ -414,7 +414,7 @@ class _Gatherer:
         return self._add(part, hops=node.hops + 1, is_users=is_users)
 
     def _may_leave(self, waiting: Waiting, how: str) -> bool:
-        """Return whether the user trusts an import from outside the project. Report it if not."""
+        """Return whether the user trusts an import from outside the project. If not, report it."""
         if waiting.fingerprint in self.trusted:
             return True
         if waiting not in self.waiting:

@@ -1,4 +1,4 @@
-"""Adds the instructions near a file once a tool touches it.
+"""Adds the instructions near a file once a tool touches the file.
 
 Instructions that are in the view according to the log are not added again, so a resumed session
 behaves like an uninterrupted one.
@@ -37,7 +37,7 @@ _LOAD_REASONS: dict[LoadReason, str] = {
     "compact": "compact",
     "changed": "session_start",
 }
-"""The names that hooks written for other programs expect."""
+"""The names that hooks for other programs expect."""
 
 _FROM: dict[SourceKind, str] = {
     "user": "the user, for every project",
@@ -111,9 +111,9 @@ GONE = "gone"
 def instruction_changes(
     told: Mapping[str, Source], now: Gathered
 ) -> tuple[tuple[InstructionPart, ...], list[Source]]:
-    """Return the files that differ from the announced ones, and the announced ones that are gone."""
+    """Return the changed files, and the announced files that are gone. Old logs have no digests."""
     sources = {part.path: _source_of(part) for part in now.parts}
-    known = {file: source.digest or source.measure for file, source in told.items()}  # old logs
+    known = {file: source.digest or source.measure for file, source in told.items()}
     parts = tuple(
         part
         for part in now.parts
@@ -158,7 +158,7 @@ class Nearby:
             return []
         found: list[tuple[Path, Gathered]] = []
         known = self._framed | self._added
-        for path in map(Path, map(os.path.realpath, touched)):  # accepts symlink loops
+        for path in map(Path, map(os.path.realpath, touched)):  # does not raise on loops
             if path in self._checked:
                 continue
             self._checked.add(path)

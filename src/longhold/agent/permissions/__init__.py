@@ -1,6 +1,6 @@
 """Permissions: rules, modes, and prompting the user.
 
-`Gate` checks every tool call; `decide` is the pure decision behind it.
+`Gate` checks every tool call. `decide` is the pure function that makes the decision.
 """
 
 from longhold.agent.permissions.call import examine

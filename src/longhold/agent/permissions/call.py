@@ -1,6 +1,6 @@
-"""One tool call with everything that a decision needs: paths, command, URL. The disk is read here,
-so that the decision can be pure. Every word of a command that may be a path is located from every
-directory a `cd` may have led to.
+"""One tool call with everything that a decision needs: paths, command, URL. This module reads the
+disk, so that the decision can be a pure function. It locates every word of a command that may be a
+path, starting from every directory that a `cd` may lead to.
 """
 
 import os
@@ -279,7 +279,7 @@ _CHECKS = (_removal, _disk, _process, _fed_shell, _git)
 
 
 _TEXT_ONLY = split_words("echo printf true false tr seq expr basename dirname sleep : type which")
-"""Programs that never open their operands, because these are text. A glob still lists names."""
+"""Programs that treat operands as text and never open them. A glob still lists file names."""
 
 _PATTERN_FIRST = split_words("grep egrep fgrep rg")
 _DELIMITED = split_words("cut sort column paste")
@@ -297,17 +297,17 @@ _CD_OPTIONS = ("--", "-P", "-L")
 _HOME = "~"
 """The target of a `cd` that has only options."""
 MAX_BASES = 20
-"""Each `cd` can double the directories in which the rest may run."""
+"""A limit, because each `cd` can double the directories in which the rest may run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReach:
     touched: tuple[Located, ...]
-    """Words that may be paths. The command decides whether it writes them."""
+    """Words that may be paths. The kind of command decides whether they count as written."""
     written: tuple[Located, ...]
     bases: tuple[Path, ...]
     is_unseen: bool
-    """True if only the shell knows some of the paths."""
+    """Whether some of the paths are known only to the shell."""
 
 
 def find_reach(script: Script, places: Places) -> CommandReach:
@@ -341,7 +341,7 @@ def _names_no_file(redirect: Redirect) -> bool:
 
 
 def _follow_cd(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:
-    """Return the directories a `cd` may lead to, or None if unknown."""
+    """Return the directories that a `cd` may lead to, or None if they are unknown."""
     if command.name not in ("cd", "pushd", "popd"):
         return []
     words = [word for word in command.words[1:] if word.text not in _CD_OPTIONS]
@@ -353,7 +353,7 @@ def _follow_cd(command: Command, places: Places, bases: list[Path]) -> list[Path
         return None  # because it swaps two directories of an unknown stack
     target = words[0] if words else Word(text=_HOME)
     found = [at for base in bases for at in _locate_word(target, places, base)]
-    # bash goes back by name (`cd link; cd ..`), other programs by path, so both are followed
+    # After `cd link`, `cd ..` goes back by name in bash and by path elsewhere. Follow both.
     return [path for at in found for path in (at.path, at.spelled) if path is not None]
 
 
@@ -388,9 +388,9 @@ def _candidates(command: Command) -> Iterator[Word]:
         if is_option and command.name in _DELIMITED and _DELIMITER.fullmatch(word.text):
             continue
         if len(_PART.findall(word.text)) > MAX_PARTS:
-            yield replace(word, is_literal=False)  # which makes it unclear
+            yield replace(word, is_literal=False)  # so the path counts as unclear
             continue
-        # a word like an option can be a file: on some systems options end at the first operand
+        # because on some systems options end at the first operand, so `-x` can be a file
         yield from _with_parts(word)
         if is_option and word.text != "-":
             yield from _option_value(word)
@@ -408,7 +408,7 @@ def _without_pattern(words: list[Word]) -> list[Word]:
 
 _PART = re.compile(r"[=@:,](?=/|~|\.\.)")
 MAX_PARTS = 20
-"""More than real arguments have, and each part is looked up on disk."""
+"""A limit above that of real arguments, because each part is looked up on disk."""
 
 
 def _with_parts(word: Word) -> Iterator[Word]:
@@ -507,7 +507,7 @@ def _suspicion(script: Script, reach: CommandReach, places: Places) -> str:
 
 
 _SCRIPTS_RUNNING = {"egrep": ("grep",), "fgrep": ("grep",)}
-"""Programs that find another one by PATH."""
+"""Programs that find another program by PATH."""
 
 
 def _is_projects(name: str, places: Places) -> bool:

@@ -1,4 +1,4 @@
-"""Decides whether a tool may run: allow, deny or ask, with a reason. Pure.
+"""Decides whether a tool may run: allow, deny or ask, with a reason. All functions are pure.
 
 Deny rules win in every mode. Calls prompt unless they are proven harmless or a rule allows them.
 """
@@ -49,7 +49,7 @@ class Decision:
     outcome: Literal["allow", "deny", "ask"]
     reason: str
     by_user: bool = False
-    """True if the user refused this very call. A remembered refusal does not count."""
+    """Whether the user refused this very call. A remembered refusal does not count."""
     words: str = ""
 
 

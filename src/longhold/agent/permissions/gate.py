@@ -1,4 +1,4 @@
-"""Checks every tool call: decides, prompts the user if needed, and remembers.
+"""Checks every tool call, prompts the user if needed, and remembers the answer.
 
 An answer covers one call or becomes a rule for the session. Refused calls do not prompt twice.
 Without a user to ask, "ask" becomes "deny".
@@ -26,7 +26,7 @@ _FAMILIES = {
     ),
     "docker": split_words("images inspect logs ps"),
 }
-"""Verbs without an option that runs another program. For git's exceptions, `call` prompts."""
+"""Verbs without an option that runs another program. `call.py` lists the exceptions for git."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Question:
 class Answer:
     choice: Literal["once", "always", "no"]
     reason: str = ""
-    """Shown to the model with a refusal."""
+    """The text that the model sees with a refusal."""
 
 
 AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
@@ -64,7 +64,7 @@ class Gate:
         self.mode: Mode = mode
         self._ask = ask
         self._above = above
-        """The parent agent's gate. This gate never allows more."""
+        """The parent agent's gate. This gate never allows more than the parent's gate."""
         self._denials: dict[bytes, str] = {}
 
     def switch_mode(self, mode: Mode) -> Mode:
@@ -136,7 +136,7 @@ def _examine(tool: Tool, given: JsonObject, places: Places) -> ToolCall:
 
 
 def combine(decision: Decision, hook: Decision | None) -> Decision:
-    """Combine a decision with a hook's. A deny from either wins, otherwise the hook's decision."""
+    """Combine a decision with a hook's decision. A denial wins. Otherwise the hook decides."""
     return decision if hook is None or decision.outcome == "deny" else hook
 
 

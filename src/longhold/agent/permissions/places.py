@@ -52,7 +52,7 @@ MAX_MATCHES = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
-    """One call's directories. Symlinks in them are resolved once, because a call asks often."""
+    """One call's directories. Their symlinks are resolved only once, because that is slow."""
 
     roots: tuple[Path, ...]
     cwd: Path
@@ -64,7 +64,7 @@ class Places:
 
     @cached_property
     def longhold_home(self) -> Path:
-        """Protected whatever its name is, because it has settings and hooks."""
+        """Return Longhold's home, which is protected because it contains settings and hooks."""
         return home().resolve()
 
     @cached_property
@@ -81,9 +81,9 @@ class Located:
     text: str
     where: Where
     path: Path | None = None
-    """With symlinks resolved."""
+    """The path with symlinks resolved."""
     spelled: Path | None = None
-    """Absolute and without `..`, with symlinks not resolved."""
+    """The absolute path without `..`. Its symlinks are not resolved."""
     is_protected: bool = False
 
 
@@ -141,11 +141,11 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
         return tuple(found)
     if not all(_SIMPLE.fullmatch(part) for part in patterns):
         found.insert(0, unclear)
-    # to a shell in another locale one character may be several, so `?` is widened to `*`
+    # a shell in another locale may count one character as several, so `?` becomes `*`
     wide = [re.sub(r"[*?]+", _widen_star, part) for part in patterns]
     last = max(number for number, part in enumerate(wide) if "*" in part or "[" in part)
     try:
-        # the shell lists the directories in which a pattern is looked up, behind links as well
+        # because the shell lists every directory in which it looks up a pattern, even behind links
         for listed in range(1, last + 1):
             for match in start.joinpath(*fixed).glob(str(Path(*wide[:listed]))):
                 if match.is_symlink() and match.is_dir():
@@ -189,12 +189,12 @@ def _where(path: Path, spelled: Path, places: Places) -> Where:
 
 
 def is_below(path: Path, roots: tuple[Path, ...]) -> bool:
-    """Return whether a path is in one of these directories. Both are resolved."""
+    """Return whether a path is in one of these directories. All paths must be resolved."""
     return any(path.is_relative_to(root) for root in roots)
 
 
 def _is_protected(path: Path, places: Places) -> bool:
-    """Check the names below the working directory, ignoring case as some disks do."""
+    """Check the names below the working directory. Case is ignored, as on some disks."""
     root = next((root for root in places.real_roots if path.is_relative_to(root)), None)
     below = path if root is None else path.relative_to(root)
     parts = [part.casefold() for part in below.parts]

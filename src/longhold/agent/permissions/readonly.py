@@ -22,7 +22,7 @@ _FREE = split_words(
 _STARRED = split_words(
     "grep egrep fgrep ls md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum"
 )
-"""No option of these writes; a leading glob is allowed, because `places` checks for options."""
+"""No option of these writes a file. A leading glob is allowed, because `places` checks it."""
 
 _VERSIONED = split_words("python python3 node git gcc bash make")
 
@@ -31,9 +31,9 @@ _VERSIONED = split_words("python python3 node git gcc bash make")
 class _Options:
     flags: str = ""
     valued: str = ""
-    """Letters whose value may follow in the same word."""
+    """One-letter options whose value may follow in the same word."""
     long: frozenset[str] = frozenset()
-    """Names without a value or with `=value`."""
+    """Long options without a value or with `=value`."""
 
     def __call__(self, word: str) -> bool:
         if word in ("-", "--"):
@@ -109,7 +109,7 @@ _GIT_LISTS = {
     ("reflog",): _LOG,
     ("worktree", "list"): _options("v", "", "porcelain verbose"),
 }
-"""Read-only without operands. With operands, these create or delete."""
+"""These verbs are read-only without operands. With operands, they create or delete."""
 
 _GREP = _options(
     "EFGPiyvwxcLloqsbHhnTaIrzUuZ0123456789",
@@ -120,9 +120,9 @@ _GREP = _options(
     " exclude-dir word-regexp line-regexp extended-regexp fixed-strings basic-regexp perl-regexp"
     " regexp byte-offset initial-tab line-buffered binary-files label",
 )
-"""Without options that follow symlinks or read patterns from a file."""
+"""Options that follow symlinks or read patterns from a file are excluded."""
 _SUM = _options("btz", "al", "binary text tag zero length algorithm untagged base64")
-"""Without options that read names from a file."""
+"""Options that read names from a file are excluded."""
 
 _GUARDED = {
     **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),

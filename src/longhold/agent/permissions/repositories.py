@@ -23,7 +23,7 @@ INSPECT_SECONDS = 5.0
 MAX_SUBMODULES = 50
 """A repository with more submodules is not trusted."""
 MAX_GIT_FILES = 20_000
-"""Files in `.git` other than objects and hooks. Few repositories have hundreds."""
+"""The limit for files in `.git` other than objects and hooks. Few repositories have hundreds."""
 
 _HARMLESS = re.compile(
     r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
@@ -43,7 +43,7 @@ _RISKY_IN_CHANGES = re.compile(
     r"(gc|init)\..*|http\.(?!(.*\.)?(postbuffer|version|lowspeedlimit|lowspeedtime)$).*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Harmless settings with which other commands run programs, write elsewhere or use a proxy."""
+"""Settings with which only commands that change something run programs or write elsewhere."""
 
 _COMPARING = frozenset({"status", "diff", "describe"})
 """Verbs that run git in every submodule."""
@@ -146,7 +146,7 @@ def _no_repository(directory: Path) -> str:
 
 
 def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
-    """Return whether these are a repository's files, or a worktree that its repository knows."""
+    """Return whether these directories are a repository, or a worktree that a repository lists."""
     if git == common == top / ".git":
         return True
     if all(is_below(path, places.real_roots) for path in (git, common, top)):
@@ -162,7 +162,7 @@ def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
 def _has_special_files(directories: set[Path]) -> bool:
     """Return whether a repository contains symlinks or pipes, or borrows objects.
 
-    Git prints parts of files with the state of a rebase or worktree, and a pipe would block it.
+    Git prints parts of the files that describe a rebase or worktree. A pipe would block git.
     """
     seen = 0
     for git in directories:
@@ -173,9 +173,9 @@ def _has_special_files(directories: set[Path]) -> bool:
             names = (Path(place, name) for name in (*below, *files))
             if seen > MAX_GIT_FILES or any(map(_is_special, names)):
                 return True
-            # By path, not by name, because git also reads directories that others named so.
+            # Compare paths, not names, because git also reads other directories with these names.
             if Path(place) == git:
-                below[:] = {*below} - {"hooks"}  # often links into the project; none is run
+                below[:] = {*below} - {"hooks"}  # often links into the project, and never run
             elif Path(place) == git / "objects":
                 below[:] = {*below} & {"info", "pack"}
     return False

@@ -1,9 +1,9 @@
 """Permission rules, such as `Bash(git status:*)`, `Edit(src/**)` or a bare tool name.
 
-An allow rule must cover the whole call. A deny rule applies if it may cover it. In a
-path, `*` and `?` match within one directory and `**` across directories. A pattern without a slash
-matches at any depth, `/` or `~/` makes it absolute, any other is relative to a working directory. A
-directory covers everything in it.
+An allow rule must cover the whole call. A deny rule applies if it may cover the call. In a path,
+`*` and `?` match within one directory and `**` across directories. A pattern without a slash
+matches at any depth. A pattern that begins with `/` or `~/` is absolute. Any other pattern is
+relative to a working directory. A rule for a directory covers everything in it.
 """
 
 import ipaddress
@@ -39,14 +39,14 @@ MODES: dict[str, Mode] = {
     "bypass": "bypass",
     "bypassPermissions": "bypass",
 }
-"""Longhold's names for the modes, and those in existing settings files."""
+"""Longhold's names for the modes, and the names in settings files of other agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     tool: str
     content: str = ""
-    """The text in brackets. "" matches every call."""
+    """The text in parentheses. "" matches every call."""
 
     @property
     def is_exact(self) -> bool:

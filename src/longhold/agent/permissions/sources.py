@@ -31,11 +31,11 @@ from longhold.core.tools.shell_reader import read_script, split_words
 from longhold.errors import ConfigError
 
 INSTALLED_FILES = 50_000
-"""How many files of installed packages are covered. The project's own files are all covered."""
+"""The limit for covered files of installed packages. The project's own files have no limit."""
 LINKED_FILES = 50_000
 """A project whose links lead to more files than this cannot be trusted."""
 LINKS_DEEP = 3
-"""How many links to directories one path may contain. Two links can lead to each other."""
+"""The limit for links to directories in one path, because two links can lead to each other."""
 TEXT_BYTES = 1 << 20
 """A longer file is not searched for names, so all files of the project are covered with it."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
@@ -62,7 +62,7 @@ _ORDINARY = split_words(
     " .rb .rs .rst .scala .scss .sql .svg .swift .toml .ts .tsx .ttf .txt .vue .webp .woff .woff2 .xml"
     " .yaml .yml .zip"
 )
-"""Sources and data. A shell that picks a file by a pattern may run one with any other suffix."""
+"""Suffixes of sources and data. A shell that picks files by a pattern may run any other file."""
 _WRAPPERS = split_words("gradlew mvnw")
 """Scripts of a project that run commands from its build files."""
 _INSTALLED = split_words("node_modules site-packages .venv venv .tox .nox __pypackages__")
@@ -76,14 +76,14 @@ _RUNNERS = split_words(
     " ninja nox npm npx pdm phpunit pnpm poetry pre-commit pytest rake rspec swift task tox uv uvx"
     " vitest yarn"
 )
-"""Programs that run commands from build files. A file that names one runs those files with it."""
+"""Programs that run commands from build files. A file that names one also covers build files."""
 _COMPUTED = re.compile(r"([\w.+@-]{1,255}(?:/[\w.+@-]{1,255}){0,30})/[^\s/]{0,255}[*?$\[{]")
-"""The directory of a path that a script completes when it runs."""
+"""The directory in a path whose rest is only known when the script runs."""
 _PATH = re.compile(r"[\w.+@-]{1,255}(?:(?:/|::|\.)[\w.+@-]{1,255}){1,30}")
 _MODULE = re.compile(
     r"(?:\s-[A-Za-z]{0,3}[mM]|\b(?:python[\d.]*|node|deno|bun)\s)\s{0,3}(\w{1,255})"
 )
-"""A module or directory that an interpreter is given."""
+"""A module or directory that is an argument of an interpreter."""
 _SCRIPTS = (".Dockerfile", ".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
 
@@ -159,7 +159,7 @@ class _Tree:
     _by_full_name: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     _beside: dict[tuple[str, str], list[Path]] = field(default_factory=lambda: defaultdict(list))
     _own: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    """By name, stem and directory, without installed packages."""
+    """Files by name, stem and directory, without those of installed packages."""
     _oddly_named: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     """Files whose names are not one word, such as `my helper.py`, by the name's longest part."""
     _links: list[Path] = field(default_factory=list)
@@ -170,7 +170,7 @@ class _Tree:
             self._add(path)
 
     def _walk(self, *, are_installed: bool) -> Iterator[Path]:
-        """List the files, and the links to directories, which can be changed to lead elsewhere."""
+        """List the files, and the links to directories, because a link can be changed."""
         for where, directories, files in os.walk(self.project):
             is_inside = not _INSTALLED.isdisjoint(Path(where).relative_to(self.project).parts)
             skipped = {".git", *(() if are_installed else _INSTALLED)}
@@ -211,7 +211,7 @@ class _Tree:
             self._oddly_named[max(parts_of_name, key=len, default="")].append(path)
         for part in parts:
             self._below[part].append(path)
-        if _INSTALLED.isdisjoint(parts[:-2]):  # so that a package's first files count
+        if _INSTALLED.isdisjoint(parts[:-2]):  # so that the first files of each package count
             for key in {path.name, path.stem, *parts[-1:]}:
                 self._own[key].append(path)
         if is_runnable:
@@ -237,8 +237,8 @@ class _Tree:
     def follow(self) -> None:
         """Cover files named in covered files.
 
-        Full names count anywhere, stems in the same directory, after another directory's name, or
-        in a line that loads something.
+        A full name counts anywhere. A stem counts in the same directory, after another directory's
+        name, or in a line that loads something.
         """
         waiting = sorted(self.covered)
         while waiting:
@@ -273,13 +273,13 @@ class _Tree:
         return found
 
     def _find_oddly_named(self, text: str) -> set[Path]:
-        """Find files all parts of whose names occur in a text, however it quotes the rest."""
+        """Find files if all parts of their names occur in a text, in any way of quoting."""
         words = {"", *re.findall(r"\w+", text)}
         candidates = (path for word in words for path in self._oddly_named.get(word, ()))
         return {path for path in candidates if words.issuperset(re.findall(r"\w+", path.name))}
 
     def _find_path(self, parts: tuple[str, ...]) -> set[Path]:
-        """Find files whose path ends like this, with any suffix, or the files in a directory."""
+        """Find files whose path ends with these parts and any suffix, or files in a directory."""
         parts = tuple(part for part in parts if part.strip("."))
         if not parts:
             return set()
@@ -304,7 +304,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _find_words(text: str) -> set[str]:
-    """Find words, also those joined to an option, as in `python3 -Bmserver`."""
+    """Find words, including words joined to an option, as in `python3 -Bmserver`."""
     words = set(_WORD.findall(text))
     joined = (word for word in words if word.startswith("-") and len(word) > 2)
     return words | {word[start:] for word in joined for start in range(2, min(len(word), 6))}

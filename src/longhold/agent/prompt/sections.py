@@ -1,7 +1,7 @@
 """The system prompt: sections shared by all sessions, then those of one session.
 
-Shared sections come first, for the longest common prefix. Sections are computed once per frame;
-later changes are sent as messages.
+Shared sections come first, so that sessions share the longest possible prefix. Sections are
+computed once per frame. Later changes are sent as messages.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ LINE_CHARS = 200
 OUTPUT_BYTES = 1 << 18
 STATUS_CHARS = 2_000
 COMMITS = 5
-"""Number of recent commits, which show how messages are written."""
+"""The number of recent commits shown, from which the model sees the style of commit messages."""
 GIT_SECONDS = 3.0
-"""Timeout, so that a session does not wait for a huge repository."""
+"""The time limit for git, so that a session does not wait for a huge repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Repository:
 
 
 async def look_at_repository(directory: Path, settings: PromptSettings) -> Repository | None:
-    """Run git commands in parallel. None without a repository, or if git is missing or slow."""
+    """Describe a repository. Return None if there is none, or if git is missing or slow."""
     if not settings.git:
         return None
     questions = (
@@ -142,7 +142,7 @@ def build_custom(text: str) -> tuple[Section, ...]:
 
 
 def boundary(sections: Iterable[Section]) -> int:
-    """Return the number of shared sections, after which a session's own begin."""
+    """Return the number of shared sections. The sections of one session follow them."""
     return sum(section.scope == "global" for section in sections)
 
 

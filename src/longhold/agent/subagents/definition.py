@@ -1,7 +1,7 @@
-"""Agent definitions in Markdown files: the project's override the user's and the built-in ones.
+"""Agent definitions in Markdown files. A project's files override the user's and the built-in ones.
 
-They only narrow their parent's tools and mode. In a project's file, hooks, servers, a model, the
-user's memory and replacing a definition are ignored until the user trusts them.
+They only narrow their parent's tools and mode. Until the user trusts a project's file, its hooks,
+servers, model and use of the user's memory are ignored, and it cannot replace another definition.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ from longhold.core.settings.setting import STAGED
 from longhold.errors import ConfigError
 
 DESCRIPTION_CHARS = 1_536
-"""Maximum length of a description, which the parent's model reads to choose an agent."""
+"""The maximum length of a description, which the parent's model reads to choose an agent."""
 
 FORK = "fork"
 """The agent that continues the conversation itself. It has no file."""
@@ -52,7 +52,7 @@ class Definition:
     source: DefinitionSource = "built in"
     file: Path | None = None
     tools: tuple[str, ...] | None = None
-    """Names or patterns. None means all of the parent's."""
+    """Tool names or patterns. None means all tools of the parent."""
     disallowed: tuple[str, ...] = ()
     model: str = ""
     """"" means the parent's."""
@@ -61,7 +61,7 @@ class Definition:
     """0 means the session's limit."""
     skills: tuple[str, ...] = ()
     servers: tuple[str, ...] | None = None
-    """Configured server names. None means all of the parent's."""
+    """Names of configured servers. None means all servers of the parent."""
     own_servers: tuple[McpServer, ...] = ()
     hooks: tuple[Hook, ...] = ()
     memory: MemoryScope = ""
@@ -80,7 +80,7 @@ class DefinitionDraft:
 
 
 def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
-    """Return the tools that remain. Forbidding some calls of a tool forbids the tool."""
+    """Return an agent's tools. A rule against some calls of a tool excludes the whole tool."""
     allowed = None if definition.tools is None else [p for p in definition.tools if "[" not in p]
     denied = [pattern.partition("(")[0].strip() for pattern in definition.disallowed]
     return tuple(
@@ -138,7 +138,7 @@ def read_definition(text: str, file: Path, source: DefinitionSource) -> Definiti
 
 
 def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, JsonObject]:
-    """Separate hooks and own servers, which run here, from servers that are only named."""
+    """Separate hooks and defined servers, which run programs, from servers that are only named."""
     hooks, servers = fields.get("hooks") or {}, fields.get("mcpservers")
     if not isinstance(hooks, dict):
         raise UnreadableFrontMatter("its hooks cannot be read as YAML")
@@ -155,7 +155,7 @@ def _demands(
     wants: JsonObject = {
         "hooks": hooks,
         "mcpServers": own_servers,
-        "model": definition.model,  # because it decides who sees the work and who is paid
+        "model": definition.model,  # because a model decides who sees the work and who is paid
         "memory": "user" if definition.memory == "user" else "",
     }
     wants = {key: value for key, value in wants.items() if value}

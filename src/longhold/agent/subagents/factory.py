@@ -346,7 +346,7 @@ async def _ask_as(name: str, ask: AskUser, question: Question) -> Answer:
 
 
 def _choose_tools(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Choose an agent's tools, sorted by name. Its own memory adds the memory tool."""
+    """Choose an agent's tools, sorted by name. Agents with their own memory get the memory tool."""
     there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
     there |= {tool.name: tool for tool in own}
     definition = order.definition

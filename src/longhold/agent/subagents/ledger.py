@@ -184,7 +184,7 @@ def _open(path: Path, flags: int) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}; it must be a plain file of yours") from error
+        raise StoreError(f"{path}: {error.strerror}; it must be your own regular file") from error
 
 
 def _take_lock(descriptor: int, path: Path) -> None:
@@ -211,7 +211,7 @@ def _repair(descriptor: int) -> None:
 
 
 Letter: TypeAlias = LedgerLine[Mail]
-"""A mail and the cursor after it, or why it cannot be read."""
+"""A mail, or the reason why it cannot be read, and the cursor after it."""
 
 
 def agent_box(session_directory: Path, agent: str) -> Path:
@@ -226,7 +226,7 @@ class Mailbox:
         self._there: set[tuple[str, str, str]] = set()
 
     def send(self, mail: Mail) -> bool:
-        """Append a mail. Return False if it is a duplicate. Raises `StoreError` on failure."""
+        """Append a mail. Return False if it is a duplicate. Raise `StoreError` on failure."""
         with self._ledger.lock() as append:
             self._there.update(map(_key, self._ledger.values()))
             if _key(mail) in self._there:
@@ -292,11 +292,11 @@ class UnreadStoredMail(UnreadMail):
 
 
 MAIL_ROUND_CHARS = 64_000
-"""Mail delivered per round. The rest waits, so that it cannot flood the window."""
+"""The limit for mail per round. The rest waits, so that mail cannot flood the window."""
 
 
 class Delivery:
-    """A stage that delivers an agent's mail: from its mailbox, and from `stored`.
+    """A stage that delivers an agent's mail from its mailbox and from `stored`.
 
     `stored` is the session's mailbox in a store, for mail from other sessions.
     """
@@ -359,7 +359,7 @@ def _make_mail_entry(letter: Letter, *, takes_sessions: bool) -> Said | Failed:
         content=(Text(text=render(mail)),),
         hidden=True,
         mail=letter.cursor,
-        is_outside=bool(mail.session) and mail.is_outside,  # other agents have logs here
+        is_outside=bool(mail.session) and mail.is_outside,  # agents here have their own logs
     )
 
 

@@ -79,7 +79,7 @@ class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: Annotated[str, Meta(pattern=rf"({SESSION_PATTERN})|\A\Z")] = ""
     at: float = 0.0
     is_outside: bool = True
-    """True if the sender read untrusted text, or did not report whether it did."""
+    """Whether the sender has, or may have, read untrusted text."""
     seal: Annotated[str, Meta(max_length=64)] = ""
 
     def __post_init__(self) -> None:

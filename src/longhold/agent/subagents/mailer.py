@@ -1,4 +1,4 @@
-"""Routes and sends messages between agents and sessions. Sent means in the mailbox."""
+"""Routes and sends messages between agents and sessions. A sent message is in the mailbox."""
 
 import asyncio
 import secrets
@@ -54,9 +54,9 @@ class Around:
     peers: tuple[Peer, ...] = ()
     """Agents of this session except the sender, newest last."""
     has_main: bool = False
-    """True if the sender is a sub-agent, which may write to the main agent."""
+    """Whether the sender is a sub-agent, which may write to the main agent."""
     is_teammate: bool = False
-    """True if the sender is a teammate, which may answer the main agent's requests."""
+    """Whether the sender is a teammate, which may answer the main agent's requests."""
 
 
 class Unsent(Exception):
@@ -64,7 +64,7 @@ class Unsent(Exception):
 
 
 def route(to: str, body: MailBody, around: Around) -> tuple[str, ...]:
-    """Return the recipients: ids of agents here, or `session:ID` for another's main agent."""
+    """Return the recipients: ids of agents here, or `session:ID` for another session."""
     is_request = is_answer = False
     if to.startswith(SESSION_PREFIX):
         if not is_session(session := to.removeprefix(SESSION_PREFIX)):
@@ -182,7 +182,7 @@ class Mailer:
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
-        """Send a message and return a line about the outcome. A repeated id is sent only once."""
+        """Send a message, but each id only once. Return a line about the outcome."""
         around = self.around()
         _check_length(body)
         recipients = route(to, body, around)
@@ -216,7 +216,7 @@ class Mailer:
         await asyncio.to_thread(Mailbox(agent_box(self.directory, to)).send, mail)
         if isinstance(body, PlanAnswer) and body.approve:
             self.approve_plan(to)
-        # Looked up again, because the agent may have stopped meanwhile.
+        # Look it up again, because the agent may have stopped meanwhile.
         if all(one.id != to or one.state != "stopped" for one in self.around().peers):
             return f"queued for {to}"
         await self.resume(to)

@@ -1,4 +1,4 @@
-"""Runs one agent to its `Finish`: it works, waits for mail, stops and cleans up."""
+"""Runs one agent to its `Finish`. The agent works, waits for mail, stops and cleans up."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ class ToolReach:
     """An agent's maximum permissions, fixed when it was first started."""
 
     tools: tuple[str, ...] | None = None
-    """Tool names. None means all of the parent's, also for the mode."""
+    """Tool names. None means all tools of the parent. The same applies to the mode."""
     mode: Mode | None = None
 
     def keeps(self, tool: str) -> bool:
@@ -58,7 +58,7 @@ class Order:
     id: str
     definition: Definition
     prompt: str
-    """"" for a resumed agent."""
+    """The task, or "" for a resumed agent."""
     log: AgentLog
     task: str = ""
     name: str = ""
@@ -108,7 +108,7 @@ class Worker(Protocol):
 
 
 def make_finish(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish:
-    """Convert the end of a loop that began at index `since`."""
+    """Convert the end of a loop into a `Finish`. The loop began at index `since`."""
     reason = "" if end.reason == "completed" else end.reason.replace("_", " ")
     detail = f"{reason}: {end.detail}" if reason and end.detail else reason
     return Finish(
@@ -120,9 +120,9 @@ def make_finish(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Fin
 
 
 def read_back(log: AgentLog, *, since: float) -> Finish:
-    """Return how an agent ended that was last started at `since`.
+    """Return how an agent that was last started at `since` ended.
 
-    It completed if its last answer came after that, and was interrupted otherwise.
+    An agent completed if its last answer is newer than `since`. Otherwise it was interrupted.
     """
     try:
         entries = log.load().entries

@@ -1,7 +1,7 @@
 """Starts, reports on and stops the agents that one agent started.
 
-Every start and end is logged in the parent, and its model gets each end exactly once, also after a
-crash. Stopping the parent stops the agents it waits for, not background agents.
+The parent's log records every start and end. The parent's model gets each report exactly once, even
+after a crash. Stopping the parent stops the agents it waits for, not background agents.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from longhold.core.turn.repair import is_repair
 from longhold.errors import LongholdError, StoreError
 
 _TELLS = "ended:"
-"""Prefix of a report's mail id; the number of the `Ended` entry follows."""
+"""The prefix of a report's mail id. The number of the `Ended` entry follows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +200,7 @@ class Supervisor:
     scratch: Path
     fire: Fire
     slots: asyncio.Semaphore
-    """One for each agent that may run at once, over all levels of a session."""
+    """One slot for each agent that may run in parallel, over all levels of a session."""
     tasks: TaskList
     tell: Callable[[str], None]
     depth: int = 0
@@ -318,7 +318,7 @@ class Supervisor:
         )
 
     def _report_idle(self, order: Order, done: Finish) -> None:
-        """Send the main agent a mail that a teammate waits for work."""
+        """Report to the main agent by mail that a teammate waits for work."""
         notice = IdleNotice(
             reason="available",
             summary=one_line(done.text)[:SUMMARY_CHARS],

@@ -43,7 +43,7 @@ _Ids = Annotated[tuple[str, ...], Meta(description="Numbers of tasks.")]
 
 
 class TaskChange(Input, frozen=True, kw_only=True):
-    """A change to a task; None keeps a field, and tasks are added to those it waits for."""
+    """A change to a task. None keeps a field. New dependencies are added to the existing ones."""
 
     status: Status | None = None
     owner: Annotated[str | None, Meta(description="Its owner; empty for none.")] = None
@@ -101,7 +101,7 @@ def apply_change(
         task = structs.replace(task, status=change.status)
     owner = task.owner if change.owner is None else change.owner
     if change.status == "pending" and change.owner is None:
-        owner = ""  # released
+        owner = ""  # a pending task has no owner
     task = structs.replace(
         task,
         **{name: text for name in _TEXTS if (text := getattr(change, name)) is not None},

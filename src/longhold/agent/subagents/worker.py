@@ -1,6 +1,6 @@
-"""Workers: a sub-agent with its own session, or a fork of the parent's conversation. Calls are paid
-from the parent's budget and recorded in its log, so limits cover all agents and costs survive a
-kill.
+"""A worker is a sub-agent with its own session or a fork of the parent's conversation. Its calls
+count against the parent's budget and are recorded in the parent's log. So limits cover all agents,
+and a killed worker's costs are known.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class AgentWorker:
         return mail is not None and bool(mail.waiting_lines(self.agent.engine))
 
     def stop(self) -> None:
-        """Abort its work, including the agents it waits for."""
+        """Abort the work, including the agents that this worker waits for."""
         self.is_stopped = True
         self.agent.abort.set()
 
@@ -173,7 +173,7 @@ class ForkWorker:
         for letter in letters:
             self._inbox.mark_delivered(letter)
         detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
-        # Its text up to the output limit is the answer.
+        # The text up to the output limit is the answer.
         state = "completed" if reply.reason == "cut_off" else STATES.get(reply.reason, "failed")
         return Finish(state=state, text=reply.text, detail=detail, usage=reply.usage)
 

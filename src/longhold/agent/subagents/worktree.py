@@ -24,7 +24,7 @@ from longhold.errors import StoreError
 
 BRANCH_PREFIX = "longhold-"
 _STATUS = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty")
-"""Without submodules, because checking their files would run git there with their settings."""
+"""Ignores changes in submodules, because git would run there with the submodules' settings."""
 
 
 class WorktreeRecord(Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class WorktreeRecord(Struct, frozen=True, kw_only=True):
     branch: str
     base: str
     is_ready: bool = False
-    """True once git has created the worktree. Before that it contains no work."""
+    """Whether git has created the worktree. Before that it contains no work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def make_worktree(directory: Path, name: str) -> Worktree:
 
 
 def reopen_worktree(path: Path) -> Worktree | None:
-    """Reopen a kept worktree for a resumed agent. None if it is gone."""
+    """Reopen a kept worktree for a resumed agent. Return None if it is gone."""
     record = _read(path)
     if record is None:
         return None
@@ -117,7 +117,7 @@ def sweep(directory: Path) -> list[KeptWorktree]:
         record = _read(path)
         lock = _lock(path) if record else None
         if record is None or lock is None:
-            continue  # because it is not a worktree's, or in use
+            continue  # because it is in use, or not a record
         found = finish(Worktree(path=path, record=record, lock=lock))
         kept += [found] if found else []
     with suppress(StoreError):

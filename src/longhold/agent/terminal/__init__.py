@@ -1,1 +1,1 @@
-"""The terminal chat, which the library does not import."""
+"""The terminal chat. The library does not import it."""

@@ -38,7 +38,7 @@ def _choices_for(question: Question, *, is_cut: bool) -> dict[str, str]:
 
 
 def _answer_from(text: str, choices: Mapping[str, str]) -> Answer | None:
-    """Read the answer. Nothing means no, a sentence no with a reason, another word is unclear."""
+    """Read an answer. An empty answer means no. A sentence means no and becomes the reason."""
     text = text.strip()
     first, _, rest = text.partition(" ")
     match first.lower():
@@ -142,7 +142,7 @@ class Turns:
         self.screen = screen
         self.commands = commands
         self._stages = StageLines()
-        self._stages.follow(agent.engine.view.history)  # to skip what happened before
+        self._stages.follow(agent.engine.view.history)  # skip earlier entries
         self._suggesting: asyncio.Task[None] | None = None
         self.looking: set[asyncio.Task[None]] = set()
         self._own_output: list[Text] = []
@@ -193,9 +193,9 @@ class Turns:
                 self.screen.say(clean_text(str(error)), "error")
 
     async def _next_words(self, *, may_wake: bool) -> str | None:
-        """Wait for a line. None if news came first and the model should answer it.
+        """Wait for a line. Return None if news came first and the model should answer it.
 
-        News is only shown while the user types, or if the model was woken too often.
+        While the user types, or if the model was woken too often, news is only shown.
         """
         from longhold.core.turn.abort import stop
 
@@ -215,7 +215,7 @@ class Turns:
             await stop(news)
 
     def _run_at_once(self, said: str) -> bool:
-        """Run a command that need not wait for the model. False if it must wait or is unknown."""
+        """Run a command that need not wait for the model. Return False for any other command."""
         name, _, rest = said.strip().partition(" ")
         command = self.commands.get(name)
         if command is None or not command.at_once(rest.strip()):
@@ -309,7 +309,7 @@ class Turns:
             await stop(suggesting)
 
     async def _leave(self, reason: str) -> None:
-        """Close the agent, and print the pending jobs. Ctrl-C stops these."""
+        """Close the agent, and print the pending jobs. Ctrl-C stops the jobs."""
         agent = self.agent
         busy = ", ".join(job.name for job in agent.background.busy)
         with self.screen.working(agent.abort.set, what="leaving"):

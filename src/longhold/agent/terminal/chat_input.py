@@ -43,7 +43,7 @@ class ProjectFiles:
     _at: float = 0.0
 
     def find_matching(self, part: str) -> list[str]:
-        """Return paths that contain `part`, first matching name prefixes, then shorter paths."""
+        """Return paths that contain `part`. Names that begin with it and short paths come first."""
         if time.monotonic() - self._at > FRESH_SECONDS or not self._at:
             end = time.monotonic() + LIST_SECONDS
             in_time = takewhile(lambda path: time.monotonic() < end, walk(self.root))
@@ -82,7 +82,7 @@ class Pastes:
     _kept: dict[int, str] = field(default_factory=dict)
 
     def take(self, text: str) -> str:
-        """Return the input's text for a paste: itself, a placeholder, or an image mention."""
+        """Return the text to insert for a paste: the paste, a placeholder, or an image mention."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         if mention := _image_mention(text):
             return mention
@@ -301,7 +301,7 @@ class ChatInput:
             self.replace_text(asked.draft)
 
     def can_answer(self, key: str) -> bool:
-        """Return whether a key answers the question. It does not if it was meant for the input."""
+        """Return whether a key answers the question. A key meant for the input does not."""
         asked = self.asking
         if asked is None or key not in asked.keys or self.buffer.text:
             return False
@@ -351,7 +351,7 @@ class ChatInput:
         self.suggestion = ""
 
     def complete(self) -> None:
-        """Complete without waiting for the menu. A repeated request keeps a single candidate."""
+        """Complete immediately, without waiting for the menu. Repeated calls cycle the matches."""
         buffer, state = self.buffer, self.buffer.complete_state
         if not self._is_completing():
             return

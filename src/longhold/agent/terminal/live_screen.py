@@ -142,7 +142,7 @@ class LiveScreen:
         has_colours: bool = True,
         shows_suggestions: bool = True,
     ) -> None:
-        """`commands` maps names to help. `history` is the file of sent messages."""
+        """`commands` maps names to help texts. `history` is the file of sent messages."""
         self._input = ChatInput(
             commands=commands,
             directory=directory,
@@ -244,7 +244,7 @@ class LiveScreen:
         return words
 
     def _echo(self, words: str) -> None:
-        if words == NEXT_MODE:  # because it is a key, not words
+        if words == NEXT_MODE:  # because the user pressed a key and typed no text
             return
         rest = len(words) - SHOWN_CHARS
         more = f"… and {rest:,} more characters" if rest > 0 else ""

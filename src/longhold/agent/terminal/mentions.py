@@ -24,7 +24,7 @@ class Mentions:
 
 
 async def with_mentions(text: str, agent: Agent) -> Mentions:
-    """Read mentioned files. Missing or unreadable ones remain plain text."""
+    """Read mentioned files. Mentions of missing or unreadable files remain plain text."""
     images: list[Block] = []
     attached: list[Block] = []
     said: list[str] = []
@@ -68,7 +68,7 @@ def _is_image(path: Path) -> bool:
 
 
 async def _attach(path: Path, agent: Agent, room: int) -> tuple[str, Text | None]:
-    """Read a file with the Read tool. It counts as read if it is sent."""
+    """Read a file with the Read tool. The file counts as read if it is sent."""
     context = agent.tool_context
     place, name = context.fork(), context.show_path(path)
     outcome = await READ.run({"file_path": str(path)}, place)

@@ -151,7 +151,7 @@ class Paint:
                 justify="left",
             )
         )
-        # because an entity such as `&#x202e;` names what `clean_document` took out
+        # because `&#x202e;` is a character that `clean_document` removes
         rendered = clean_text(rendered, keep="\n\t\x1b", instead="")
         return "\n".join(line.rstrip() for line in rendered.split("\n")).strip("\n") + "\n"
 

@@ -1,4 +1,4 @@
-"""A line-by-line chat for pipes, dumb terminals, screen readers and missing extras."""
+"""A line-by-line chat for pipes, dumb terminals and screen readers. It needs no extra package."""
 
 import asyncio
 import atexit

@@ -1,7 +1,7 @@
-"""Slash commands that are prompts: one Markdown file each.
+"""Slash commands that are prompts. Each command is one Markdown file.
 
-They come with Longhold, from the user's home, and from the project, whose files need the user's
-trust. If several define a name, the first in this order wins.
+They come from Longhold, from the user's home directory, and from the project. A project's files
+need the user's trust. If several files define a name, the first in this order wins.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ SHIPPED = Path(__file__).parent / "prompts"
 
 
 def load_prompts(project: Path) -> dict[str, SlashCommand]:
-    """Return the commands by name. An untrusted command reports this when it is used."""
+    """Return the commands by name. An untrusted command only reports that it is untrusted."""
     found: dict[str, SlashCommand] = {}
     for section in _sections(project):
         command = _as_command(section)

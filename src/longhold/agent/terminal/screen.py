@@ -64,19 +64,19 @@ class Screen(Protocol):
         """Show the last line of a running tool's output."""
 
     def show_question(self, question: "Question", *, whole: bool = False) -> bool:
-        """Show what a call would do. Return whether a part was left out, unless `whole`."""
+        """Show what a call would do, in full if `whole`. Return whether a part was left out."""
 
     async def words(self) -> str:
         """Wait for the user's next message. Raise `EOFError` when they leave."""
 
     async def answer(self, question: str, keys: str = "") -> str:
-        """Wait for an answer. Each of `keys` answers without Enter where the screen can."""
+        """Wait for an answer. On a live screen, each key in `keys` answers without Enter."""
 
     async def secret(self, question: str) -> str:
         """Wait for an answer that is neither shown nor stored."""
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        """Let the user pick a row. None if they decline."""
+        """Let the user pick a row. Return None if they decline."""
 
     def half_typed(self) -> str: ...
     def draft(self, text: str) -> None:

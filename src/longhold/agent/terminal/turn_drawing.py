@@ -18,13 +18,13 @@ INPUT_CHARS = 90
 TIME_COLUMNS = 10
 FOLDED_LINES = 3
 ERROR_CHARS = 400
-"""Maximum length of a line of an error, which is wrapped and not cut."""
+"""The maximum length of an error's line. Errors are wrapped to the width of the terminal."""
 DIFF_LINES = 40
 OPENED_LINES = 400
 DIFF_INPUTS = {"Edit": ("old_string", "new_string"), "Write": ("content",)}
 """Inputs of Longhold's own tools that a question shows as a diff instead."""
 _ABOUT = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description")
-"""Inputs that describe a call, most telling first."""
+"""Inputs that describe a call, most informative first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool =
 
     `has_shown` means that the permission prompt already showed the change.
     """
-    is_timed = call.seconds >= 1 and not has_shown  # because it would include the prompt
+    is_timed = call.seconds >= 1 and not has_shown  # because the time would include the prompt
     took = f"  {call.seconds:.1f} s" if is_timed else ""
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
@@ -110,7 +110,7 @@ class TurnDrawing:
     _asked_about: JsonObject | None = None
     _is_after_tool: bool = False
     _is_going_on: bool = False
-    """True if the first part of an unfinished block has been printed."""
+    """Whether the first part of an unfinished block has been printed."""
     _drawn: tuple[str, int, str] = ("", 0, "")
 
     def take(self, event: LoopEvent) -> None:
@@ -173,7 +173,7 @@ class TurnDrawing:
             hidden = ()
         for key, value in given.items():
             if key not in hidden:
-                # Deeper, because a value must not look like another input.
+                # Indent deeper, because a value must not look like another input.
                 lines = str(value).replace("\n", "\n  ")
                 self.emit(self.paint.draw_text(f"{clean_text(key)}: {lines}", indent=4))
         self._asked_about = given

@@ -70,7 +70,7 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
 
 
 def variables_of(given: BashInput, variables: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a command's environment, which is narrower if it could run without a prompt."""
+    """Return a command's environment. It is smaller if the command could run without a prompt."""
     return (
         reading_variables(variables) if is_reading_only(read_script(given.command)) else variables
     )
@@ -120,7 +120,7 @@ async def _run_to_end(
 async def _wait_reporting(
     running: RunningCommand, limit_seconds: float, tool_context: ToolContext
 ) -> bool:
-    """Wait for the end and report the last output line regularly. False on timeout."""
+    """Wait for the end and report the last output line regularly. Return False on timeout."""
     waited = 0.0
     while waited < limit_seconds:
         step = min(REPORT_SECONDS, limit_seconds - waited)

@@ -1,5 +1,6 @@
 """The Edit and Write tools. A file must be unchanged since the agent last saw it. Encoding, byte
-order mark, line ends and mode are kept. Answers are short, because the model knows what it wrote.
+order mark, line endings and file mode are kept. Results are short, because the model knows what it
+wrote.
 """
 
 import os
@@ -23,7 +24,7 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 class EditTarget:
     path: Path
     real: Path
-    """With symlinks followed, as they were when permissions were checked."""
+    """The path with symlinks followed, as they were when permissions were checked."""
     status: os.stat_result | None
     source: SourceText | None
     """None if the file does not exist or is not text."""

@@ -1,9 +1,9 @@
-"""Runs git so that no repository can run a program through it.
+"""Runs git in such a way that no repository can make git run a program.
 
 `git_variables`, also used for read-only shell commands, disables hooks, file watchers, signature
-programs, transports and embedded bare repositories. Filters, text conversions and external diffs
-have names that only the repository knows. `own_filters` finds the filters, and the permissions
-check the rest.
+programs, transports and embedded bare repositories. A repository chooses the names of its filters,
+text conversions and external diffs. `own_filters` finds the filters, and the permissions check the
+rest.
 """
 
 import os
@@ -16,7 +16,7 @@ from longhold.core.tools.environment import absolute_path, find_program
 from longhold.errors import StoreError
 
 GIT_SECONDS = 120.0
-"""Enough to check out a very large repository. After that, git probably waits for input."""
+"""Enough time to check out a very large repository. After it, git probably waits for input."""
 
 _CONFIG = {
     "core.askPass": "false",

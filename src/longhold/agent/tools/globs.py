@@ -1,8 +1,8 @@
 """Translates path patterns and `.gitignore` rules to regular expressions.
 
-`*` and `?` match within a name, `**` across directories. A pattern with a slash is anchored at the
-top, any other matches at any depth. The search process loads this module alone, so it imports only
-the standard library.
+`*` and `?` match within a name, and `**` matches across directories. A pattern with a slash is
+anchored at the top. Any other pattern matches at any depth. The search process loads this module
+alone, so it imports only the standard library.
 """
 
 import os
@@ -27,7 +27,7 @@ _NAMED_SETS = {
 _STAR, _DEEP = "[^/]*", "(?:[^/]+/)*"
 
 MAX_ALTERNATIVES = 256
-"""Limit for alternatives, because nested braces multiply."""
+"""The limit for alternatives, because nested braces multiply them."""
 MAX_CHARS = 1_024
 """A longer pattern matches nothing."""
 _NOTHING = "(?!)"
@@ -75,7 +75,7 @@ def _split(pieces: list[str], mark: str) -> list[list[str]]:
 
 
 def anchored_expression(pattern: str) -> str:
-    """Anchor a pattern with a slash at the top. Any other matches at any depth."""
+    """Anchor a pattern with a slash at the top. Any other pattern matches at any depth."""
     anywhere = "" if "/" in pattern else "(?:.*/)?"
     return anywhere + _path_expression(pattern.removeprefix("/"))
 
@@ -166,7 +166,7 @@ class IgnoreRules:
     rules: tuple[IgnoreRule, ...]
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
-        """Return True for ignored, False for an exception, None if no rule matches."""
+        """Return True for an ignored path, False for an exception, or None if no rule matches."""
         below = path.removeprefix(self.base)
         for rule in reversed(self.rules):
             if rule.only_directories and not is_directory:
@@ -177,7 +177,7 @@ class IgnoreRules:
 
 
 def parse_rule(line: str) -> IgnoreRule | None:
-    """Parse one line. None for blank lines, comments and malformed patterns."""
+    """Parse one line. Return None for blank lines, comments and malformed patterns."""
     line = re.sub(r"(?<!\\)[ \t]+$", "", line.rstrip("\r\n"))
     if not line or line.startswith("#"):
         return None

@@ -25,7 +25,7 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 
 SEARCH_SECONDS = 30.0
 FOUND_BYTES = 64 << 20
-"""Limit for the answer of a search: the paths of 500,000 files."""
+"""The size limit for the result of a search, about the paths of 500,000 files."""
 
 _LOADER = """
 import sys, types
@@ -35,11 +35,11 @@ sys.modules["longhold"] = package
 from longhold.agent.tools import scan
 scan.main()
 """
-"""Loads `scan` without the rest of the package, which takes five times as long."""
+"""Loads `scan` alone, because loading the whole package takes five times as long."""
 
 
 async def search(query: Query) -> list[Any]:
-    """Return what `scan.search` finds. A wrong pattern or a long search is refused."""
+    """Return what `scan.search` finds. Raise if the pattern is invalid or the search too slow."""
     package = Path(__file__).parents[2]
     ended = await process.run(
         (sys.executable, "-P", "-c", _LOADER, str(package)),
@@ -83,7 +83,7 @@ _TYPES = {
     "xml": "xml,xsd,xsl",
     "yaml": "yaml,yml",
 }
-"""The suffixes of a kind of file. Any other kind is its suffix."""
+"""The suffixes of each kind of file. Any other kind is itself a suffix."""
 
 ContextLines = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_LINES)]
 

@@ -1,4 +1,4 @@
-"""The EnterPlan, ExitPlan and TodoWrite tools. A fork cannot plan: it has no user to ask."""
+"""The EnterPlan, ExitPlan and TodoWrite tools. A fork cannot plan, as it has no user to ask."""
 
 import re
 from collections import Counter

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT_BYTES = 1 << 20
-"""Limit per stream. Further output is read and dropped, so that the program does not block."""
+"""The limit per stream. More output is read and dropped, so that the program does not block."""
 GRACE_SECONDS = 0.5
 DRAIN_SECONDS = 1.0
 """How long to wait for the last output once every process is gone."""
@@ -22,7 +22,7 @@ DRAIN_SECONDS = 1.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
     status: int
-    """The exit status; negative for a signal."""
+    """The exit status, which is negative for a signal."""
     stdout: bytes
     stderr: bytes
     is_timed_out: bool = False

@@ -1,4 +1,4 @@
-"""The Read tool. Its results are never spilled, because reading the file would be a Read."""
+"""The Read tool. Its results are never spilled to disk, because the file is already on disk."""
 
 import asyncio
 import base64
@@ -84,7 +84,7 @@ def _jpeg_size(content: bytes) -> tuple[int, int]:
 
 MAX_LINES = 2_000
 MAX_TOKENS = 25_000
-"""Limit per call: one eighth of a window up to 200K."""
+"""The limit per call: one eighth of a window of up to 200K tokens."""
 LINE_CHARS = 2_000
 
 
@@ -142,7 +142,7 @@ def _read(
 
 
 def _check_regular(path: Path, real: Path, tool_context: ToolContext) -> None:
-    """Refuse anything but a file unopened, because opening a device can have side effects."""
+    """Refuse anything but a file before opening it, because opening a device has side effects."""
     try:
         status = real.stat()
     except (FileNotFoundError, NotADirectoryError):

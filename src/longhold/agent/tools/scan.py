@@ -1,7 +1,7 @@
 """Searches files for Grep and Glob.
 
-It runs as a process, because only a process can be stopped if a pattern takes hours. The process
-also ends itself, so that none outlives an agent that was killed.
+It runs as a separate process, because only a process can be stopped if a pattern takes hours. The
+process also ends itself, so that it does not outlive a killed agent.
 """
 
 import json
@@ -28,7 +28,7 @@ class Query:
     path: str
     pattern: str = ""
     wanted: str = ""
-    """A regular expression for the path relative to `path`; "" accepts all."""
+    """A regular expression for paths relative to `path`. "" accepts all paths."""
     mode: Literal["files_with_matches", "content", "count"] = "files_with_matches"
     limit: int = 0
     ignore_case: bool = False
@@ -38,7 +38,7 @@ class Query:
 
     @property
     def is_file(self) -> bool:
-        """True for a single file, which is searched even if `.gitignore` excludes it."""
+        """Return whether `path` is one file, which is searched even if `.gitignore` excludes it."""
         return not Path(self.path).is_dir()
 
     @property
@@ -53,7 +53,7 @@ class Query:
 
 
 FoundRow = str | tuple[str, int] | tuple[str, int, str, bool]
-"""A file; a file and its count; or a file, a line's number and text, and whether it matches."""
+"""A file, a file and its count, or a file with a line's number, its text and whether it matches."""
 
 
 def main() -> None:

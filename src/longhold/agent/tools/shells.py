@@ -1,7 +1,7 @@
 """The shell commands of one session, in the foreground and background.
 
-Closing the session ends them all. If this process dies first, a watcher process kills them. It
-reads the live process groups from a pipe that only this process holds open.
+Closing the session ends them all. If this process dies first, a watcher process kills them. The
+watcher reads the live process groups from a pipe that only this process holds open.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from longhold.core.tools.environment import find_program
 GRACE_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL, in which servers can close their files."""
 LINGER_SECONDS = 0.3
-"""Processes that outlive their command by less, such as the end of a pipe, are not reported."""
+"""Processes that outlive their command by less than this are not reported."""
 POLL_SECONDS = 0.02
 DRAIN_SECONDS = 0.2
 CHUNK_BYTES = 1 << 16
@@ -45,7 +45,7 @@ UNATTENDED = {
     "TERM": "dumb",
     "VISUAL": "false",
 }
-"""Stops programs from prompting, paging, colouring or opening an editor. Without `CDPATH`, `cd`
+"""Stops programs from prompting, paging, colouring or opening an editor. `CDPATH` is empty, so `cd`
 leads where the permissions expect."""
 
 
@@ -183,7 +183,7 @@ class RunningCommand:
         await self.stop()
 
     async def stop(self) -> None:
-        """End the whole group, with SIGTERM first. Nothing remains even if this is cancelled."""
+        """End the whole group, with SIGTERM first. No process remains even if this is cancelled."""
         try:
             try:
                 if group_members(self.group):

@@ -1,6 +1,6 @@
 """The Skill tool: instructions from directories with a `SKILL.md`.
 
-A project's skill with the name of a user's skill is called `project:NAME`. `listing` has every
+A project's skill with the name of a user's skill is called `project:NAME`. `listing` contains every
 name, and as much of the descriptions as fits a budget.
 """
 
@@ -21,14 +21,14 @@ from longhold.core.tools.recovered import SKILL_NAME
 
 DESCRIPTION_CHARS = 1_536
 LISTING_CHARS = 8_000
-"""Limit for all descriptions together: about 1/100 of a 200K window."""
+"""The limit for all descriptions together, about 1 % of a window of 200K tokens."""
 SHORTEST_CHARS = 40
-"""If descriptions would be shorter, only names are listed."""
+"""If descriptions would be shorter than this, only names are listed."""
 BODY_BYTES = 256 << 10
 NAME_CHARS = 80
 SKILLS = 200
 _NOT_IN_NAMES = re.compile(r"[<>&]+")
-"""The system prompt has the names among its own tags."""
+"""These characters could imitate the tags of the system prompt, which lists the names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

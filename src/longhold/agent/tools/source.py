@@ -1,7 +1,8 @@
 """A text file as a model sees it and as it is stored.
 
-The model sees plain newlines. Encoding, byte order mark and line ends are remembered. Edits map
-positions back to the stored text, so untouched text stays byte for byte, including mixed line ends.
+The model sees plain newlines. The encoding, byte order mark and line endings are remembered. Edits
+map positions back to the stored text, so the bytes of untouched text do not change, even with mixed
+line endings.
 """
 
 import codecs
@@ -19,7 +20,7 @@ from longhold.core.settings.private_files import open_flags, open_real
 from longhold.core.tools.protocol import Refused
 
 SNIFFED_BYTES = 8_192
-"""A zero byte within these makes a file binary, as in git."""
+"""A zero byte within this many leading bytes makes a file binary, as in git."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

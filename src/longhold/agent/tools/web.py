@@ -56,11 +56,11 @@ async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
 
 
 async def _run_detached(work: Callable[[], Fetched]) -> Fetched:
-    """Run in a thread that the process does not wait for: slow headers can hold it for hours."""
+    """Run in a thread that the process does not wait for, because slow headers can take hours."""
     done: Future[Fetched] = Future()
 
     def run() -> None:
-        done.set_running_or_notify_cancel()  # so that a result after the deadline is no error
+        done.set_running_or_notify_cancel()  # so that a late result does not raise an error
         try:
             done.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised where it is awaited
@@ -198,7 +198,7 @@ _STARTS = {**_ENDS, **_HEADINGS, "br": "\n", "li": "\n- ", "td": " | ", "th": " 
 
 def extract_text(html: str, address: str = "") -> str:
     reader = _Reader(address)
-    end = html.rfind(">") + 1  # an unclosed tag is text; the parser would retry each one
+    end = html.rfind(">") + 1  # because the parser would retry each unclosed tag
     reader.feed(html[:end] + html[end:].replace("<", "&lt;"))
     reader.close()
     lines = [line.rstrip() for line in "".join(reader.parts).split("\n")]
@@ -244,7 +244,7 @@ class _Reader(HTMLParser):
             self.parts.append(_STARTS.get(tag, ""))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in self._skipping:  # also ends elements in it that were never closed
+        if tag in self._skipping:  # also closes open elements inside it
             del self._skipping[self._skipping.index(tag) :]
         elif tag == "title":
             self._in_title = False
