@@ -62,7 +62,7 @@ _PACKAGES = {module.partition(".")[0] for module in _MODULES}
 __version__: str
 
 
-if not TYPE_CHECKING:  # with `__getattr__` a type checker accepts every name
+if not TYPE_CHECKING:  # because with `__getattr__` a type checker accepts any name
 
     def __getattr__(name: str) -> object:
         if name in _HOMES:

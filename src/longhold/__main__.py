@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> None:
-    if sys.platform == "win32":  # where a pipe has an encoding that lacks most characters
+    if sys.platform == "win32":  # because a pipe's encoding there lacks most characters
         for stream in (sys.stdout, sys.stderr):
             assert isinstance(stream, io.TextIOWrapper)
             stream.reconfigure(encoding="utf-8")

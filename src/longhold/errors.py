@@ -33,7 +33,7 @@ from pathlib import Path
 
 
 class LongholdError(Exception):
-    """Base of all exceptions here. The command line prints the message as one line."""
+    """The base of all exceptions here. The command line prints the message as one line."""
 
     exit_code = 1
 

@@ -1,1 +1,1 @@
-"""Adapters for other frameworks, which are imported only in their own modules."""
+"""Adapters for other frameworks. Only the module of an adapter imports its framework."""

@@ -1,9 +1,9 @@
-"""LangChain: a middleware that sends a managed view of an agent's messages.
+"""A LangChain middleware that sends a managed view of an agent's messages.
 
     agent = create_agent(model, tools, middleware=[LongholdMiddleware()])
 
 The agent's state keeps every message. The session named after a thread follows its messages.
-Anthropic models get blocks with cache breakpoints, others LangChain's own messages.
+Anthropic models get blocks with cache breakpoints. Other models get LangChain's own messages.
 """
 
 import asyncio
@@ -55,10 +55,10 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         trims: bool = False,
         **options: Unpack[AdapterOptions],
     ) -> None:
-        """Follow each thread in a session of its name, or of `id` for calls without a thread.
+        """Follow each thread in a session named after it. Calls without a thread use session `id`.
 
-        With `trims`, messages behind a summary leave the graph's state, and with it the
-        checkpoints. The log keeps them. `options`: see `AdapterOptions`.
+        With `trims`, summarised messages are removed from the graph's state and so from its
+        checkpoints. The log keeps them. `AdapterOptions` lists the `options`.
         """
         super().__init__()
         self._trims = trims
@@ -158,7 +158,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
     def _with_trimming(
         self, session: Session, request: ModelRequest[Any], response: ModelResponse[Any]
     ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
-        """Replace messages behind a summary with one message in the state, which counts them."""
+        """Replace summarised messages in the state with one message that contains their number."""
         gone, count = list[AnyMessage](), 0
         covered = session.count_summarised() if self._trims else 0
         for one in (one for one in request.messages if not _is_empty(one)):
@@ -198,7 +198,7 @@ def _model_of(request: ModelRequest[Any]) -> str:
 
 
 def _thread() -> str | None:
-    """Name a session after the thread, and after the task if an agent is a tool of another."""
+    """Name a session after the thread, and after the task if an agent is another agent's tool."""
     configured = get_config().get("configurable", {})
     thread = configured.get("thread_id")
     outer = str(configured.get("checkpoint_ns") or "").rpartition("|")[0]
@@ -209,7 +209,7 @@ def _thread() -> str | None:
 
 
 def _count_trimmed(message: BaseMessage) -> int:
-    """Count the messages that a message of the state replaces."""
+    """Count the messages that one message in the state replaces."""
     return int(message.additional_kwargs.get(TRIMMED, 1))
 
 
@@ -280,7 +280,7 @@ def _make_sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest
 
 
 def _make_quiet(request: ModelRequest[Any], fork: Request) -> ModelRequest[Any]:
-    """Make the request of a fork. Its answer is not streamed to the user."""
+    """Make a fork's request, whose answer is not streamed to the user."""
     model, settings = request.model, request.model_settings
     model = model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
     if _takes_blocks(request):
@@ -298,7 +298,7 @@ def _render_blocks(message: JsonObject) -> Iterator[AnyMessage]:
 
 
 def _render_plain(message: JsonObject) -> Iterator[AnyMessage]:
-    """Yield LangChain's own messages: results first, without cache breakpoints."""
+    """Yield LangChain's own messages, with results first and without cache breakpoints."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     bare = list(map(_to_langchain, blocks))
@@ -320,7 +320,7 @@ def _render_plain(message: JsonObject) -> Iterator[AnyMessage]:
 
 
 async def _recover(session: Session, error: Exception) -> None:
-    """Wait or free space. If neither helps, raise the program's original exception."""
+    """Wait, or free space. If neither helps, raise the original exception."""
     try:
         await session.recover(error)
     except LongholdError as ours:

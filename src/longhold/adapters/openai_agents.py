@@ -1,11 +1,11 @@
-"""OpenAI Agents: an input filter that sends a managed view, and hooks that record answers.
+"""Support for OpenAI Agents: an input filter sends a managed view, and hooks record answers.
 
     longhold = LongholdHooks("conversation-7")
     await Runner.run(agent, input, hooks=longhold, run_config=longhold.run_config())
 
-One object is one conversation, and the session of that name follows its items. The SDK calls no
-hook when a model fails, so rejected calls are not retried, and the log is released by `close` or at
-the end of an `async with`.
+One object is one conversation. The session with its name follows the conversation's items. The SDK
+calls no hook when a model fails, so rejected calls are not retried. `close`, or the end of an
+`async with`, releases the log.
 """
 
 import json
@@ -36,7 +36,7 @@ class LongholdHooks(RunHooks[Any]):
     """Manages what the model sees in the runs of one conversation."""
 
     def __init__(self, id: str, **options: Unpack[AdapterOptions]) -> None:
-        """Follow a conversation in the session `id`. `options`: see `AdapterOptions`."""
+        """Follow a conversation in the session `id`. `AdapterOptions` lists the `options`."""
         self._sessions = Sessions("responses", id, options)
 
     def run_config(self, **options: Any) -> RunConfig:
@@ -59,7 +59,7 @@ class LongholdHooks(RunHooks[Any]):
             )  # fmt: skip
             return _read_answer(response, agent)
 
-        agent = data.agent  # plain if its requests are only its own model, tools and settings
+        agent = data.agent  # plain if requests contain only its model, tools and settings
         is_more = agent.handoffs or agent.mcp_servers or agent.output_type
         is_plain = isinstance(agent.model, Model) and not is_more
         request = await session.follow(
@@ -106,7 +106,7 @@ class LongholdHooks(RunHooks[Any]):
         self.close()
 
     def close(self) -> None:
-        """Release the log, also after a run that failed or was cancelled. `async with` does it."""
+        """Release the log, even after a failed or cancelled run. `async with` calls this method."""
         self._sessions.close()
 
 
@@ -118,7 +118,7 @@ def _model_of(agent: Agent[Any]) -> str:
 def _read_answer(response: ModelResponse, agent: Agent[Any]) -> JsonObject:
     usage = response.usage
     return {
-        "id": response.response_id or uuid4().hex,  # not passed on for chat completions
+        "id": response.response_id or uuid4().hex,  # chat completions have no id here
         "model": _model_of(agent),
         "output": response.to_input_items(),
         "usage": {

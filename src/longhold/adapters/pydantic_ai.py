@@ -1,10 +1,10 @@
-"""Pydantic AI: a capability that sends a managed view of a conversation's messages.
+"""A Pydantic AI capability that sends a managed view of a conversation's messages.
 
     agent = Agent(model, capabilities=[LongholdCapability()])
 
-A run's history keeps every message. The session named after a conversation follows it. Cache
-breakpoints become cache points and a setting. Parts without a matching block, such as a call of a
-provider's tool, pass through unchanged.
+A run's history keeps every message. A session with the conversation's id follows it. Cache
+breakpoints become cache points and a model setting. Parts without a matching block, such as a call
+of a provider's tool, pass through unchanged.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The sessions behind an adapter: one per conversation, opened when a call needs it.
+"""The sessions of an adapter, one per conversation. A session is opened when a call needs it.
 
 Only one call at a time uses a session. Other calls of its conversation wait, even in other
 processes. Frameworks never report the end of a conversation, so `hold` decides when a log is
@@ -34,14 +34,14 @@ _Result = TypeVar("_Result")
 
 
 class AdapterOptions(OpenOptions, total=False):
-    """The options of every adapter, and those of `Session.open`. Without a `client`, Longhold
-    writes notes and summaries from the log, without a model."""
+    """The options of every adapter, in addition to those of `Session.open`. Without a `client`,
+    Longhold writes notes and summaries from the log, without a model."""
 
     hold: Hold
-    """When a log is released for other processes: after each call, after each turn (the default),
-    or when the adapter is closed."""
+    """When to release a log for other processes: after each call, after each turn (the default), or
+    when the adapter is closed."""
     wait_seconds: float
-    """How long a call waits for a conversation that is in use, by default a minute."""
+    """How long a call waits for a conversation that is in use. The default is one minute."""
     kinds: Mapping[str, Kind]
     """The kinds of tools by name, which decide whether old results are cleared."""
 
@@ -57,7 +57,7 @@ class Sessions:
     def __init__(
         self, dialect: DialectName, id: str | None, options: AdapterOptions, open_sessions: int = 1
     ) -> None:
-        """`id` is for callers that name no conversation. `open_sessions` idle ones stay open."""
+        """`id` is for callers without a conversation. `open_sessions` idle sessions stay open."""
         rest = dict(options)
         self._hold = cast(Hold, rest.pop("hold", "turn"))
         if self._hold not in ("call", "turn", "process"):
@@ -74,7 +74,7 @@ class Sessions:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def own_tools(self) -> list[JsonObject]:
-        """Define the tools that sessions run themselves, if they are enabled."""
+        """Return the definitions of the enabled tools that sessions run themselves."""
         made: list[Tool] = []
         if self._options.get("history"):
             made.append(history_tool(History(lambda: ())))
@@ -109,11 +109,13 @@ class Sessions:
         name, until = self._name(id), time.monotonic() + self._wait
         while (place := self._claim(name, owner)) is None:
             if time.monotonic() > until:
-                raise SessionBusy(f"{name} is in use by another call for {self._wait:g} seconds")
+                raise SessionBusy(
+                    f"{name} has been in use for {self._wait:g} seconds by another call"
+                )
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         try:
             if place.session is not None and place.loop is not asyncio.get_running_loop():
-                await self._aclose(place)  # because its jobs belong to another loop
+                await self._aclose(place)  # because the session's jobs belong to another loop
             session = place.session
             if session is None:
                 session = await self._open(name, model, max(0.0, until - time.monotonic()))

@@ -62,7 +62,7 @@ HIDDEN = {
     "statusline": "Print a status line for Claude Code from its JSON on stdin, or for a FILE.",
     "worker": "Run jobs on sessions in a database: resumed turns, memories, notes.",
 }
-"""Commands that other programs start: clients after `install`, deployments with a unit file."""
+"""Commands that other programs start, such as clients after `install` or a service manager."""
 
 NEEDS = {
     "gateway": "gateway",
@@ -77,13 +77,13 @@ READING = (
     *("report", "cost", "context", "cache", "explain", "history", "inspect", "replay"),
     *("exam", "statusline"),
 )
-"""Commands that also work on Windows: they read sessions and start no other program."""
+"""Commands that also work on Windows, because they read sessions and start no other program."""
 
 MARKS = (".git", "AGENTS.md", "CLAUDE.md")  # files that mark a directory as the root of a project
 
 
 class LazyGroup(click.Group):
-    """A group that imports commands when called. `table` has their help and `module:attribute`."""
+    """A group that imports commands on use. `table` has their help and `module:attribute`."""
 
     def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **given: Any) -> None:
         super().__init__(*args, **given)
@@ -173,7 +173,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _is_at_work() -> bool:
-    """Return whether a bare `longhold` means `chat`: at a terminal, in a project."""
+    """Return whether `longhold` alone means `chat`, which needs a terminal and a project."""
     if sys.platform == "win32":
         return False
     here = Path.cwd()
@@ -182,7 +182,7 @@ def _is_at_work() -> bool:
 
 
 def _complain(text: str) -> None:
-    from longhold.cli.output import say  # deferred, so that `longhold --help` is quick
+    from longhold.cli.output import say  # imported late, so that `longhold --help` is quick
 
     say(text, err=True)
 

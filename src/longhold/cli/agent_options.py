@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
-"""Answered by the simulator's digest brain, which explores, edits and tests without a model."""
+"""The simulator answers for this name. It explores, edits and tests without a model."""
 
 
 OFFLINE = (
@@ -122,9 +122,9 @@ async def running_agent(
     from longhold.core.log.stores import default_store
     from longhold.core.models import open_model
 
-    user_home()  # because without it every tool would fail
+    user_home()  # because without a home every tool would fail
     fallback = settings.model.fallback
-    own = {tool.name for tool in STANDARD}  # which no plug-in replaces
+    own = {tool.name for tool in STANDARD}  # plug-ins cannot replace these
     more = load_plugins("tools", tell=listener or LOG.warning).values()
     agent = await build_agent(
         model,

@@ -30,9 +30,9 @@ from longhold.insight.remedies import cause_of
 def command(target: str, is_all: bool, as_json: bool) -> None:
     """Show how well the prompt cache was used, and why it broke.
 
-    TARGET is a session's id or a file; by default this project's newest session. Prints the cost
-    and causes of cold calls, each cold call, the cost with an ideal cache and without a cache, and
-    when the cache expires. Includes forks.
+    TARGET is a session's id or a file. The default is this project's newest session. The command
+    prints the cost and causes of cold calls, each cold call, the cost with an ideal cache and
+    without a cache, and when the cache expires. Forks are included.
     """
     opened = open_target(target)
     calls = explain_calls(opened.view.history)

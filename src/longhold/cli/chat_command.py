@@ -42,7 +42,7 @@ KEY_CLAUDE, KEY_OPENAI, SERVER, OFFLINE = (
 async def _choose_model(
     screen: Screen, chosen: AgentOptions, error: AuthenticationFailed
 ) -> AgentOptions:
-    """Ask the user for a model; re-raise the error if they decline."""
+    """Ask the user for a model. Re-raise the error if the user declines."""
     if load_settings().model.offline:
         screen.say("`longhold config set model.offline false` lets you choose again.", "dim")
         return replace(chosen, offline=True, model="", base_url="")

@@ -69,7 +69,7 @@ class CompactArguments:
 
     @property
     def is_session(self) -> bool:
-        """True if the target is a session, which may be changed, and not a file."""
+        """Return whether the target is a session, which may be changed, and not a file."""
         return self.target.header is not None and not Path(self.name).exists()
 
     @property
@@ -104,7 +104,7 @@ class CompactArguments:
     "--preview",
     "is_preview",
     is_flag=True,
-    help="Only show what would be done. With --model this makes a call, which costs.",
+    help="Only show what would be done. With --model this makes one paid call.",
 )
 @click.option("--focus", default="", help="Focus of a model's summary.")
 @click.option(
@@ -113,7 +113,7 @@ class CompactArguments:
 @click.option(
     "--up-to", "end", type=options.message_number, metavar="ID", help="Only up to this message."
 )
-@click.option("--model", default="", help="Let this model write the summary; costs a call.")
+@click.option("--model", default="", help="Let this model write the summary. This costs one call.")
 @options.base_url
 @click.option("--out", type=click.Path(path_type=Path), help="New file to write the result to.")
 @click.option(
@@ -126,9 +126,9 @@ class CompactArguments:
 def command(**words: Any) -> None:
     """Summarise a session (`--preview` to look first).
 
-    TARGET is a session's id, `newest`, or a file. A session is compacted in place; `longhold undo`
-    restores it. A file is never changed: the result is written to --out, in the file's format, or
-    with --for as a new session of a client, next to the old one.
+    TARGET is a session's id, `newest`, or a file. A session is compacted in place, and `longhold
+    undo` restores it. A file is never changed. The result is written to --out in the file's format,
+    or with --for as a new session of a client, next to the old one.
     """
     arguments = CompactArguments(**words)
     arguments.check()
@@ -226,7 +226,7 @@ async def _draft_and_apply(
 
 
 def _manner(arguments: CompactArguments) -> Manner:
-    """Tell the model where the full history is: in the log or in the original file."""
+    """Describe for the model where the full history is, in the log or in the original file."""
     if not arguments.is_session:
         return Manner(log=decode_path(Path(arguments.target.path or arguments.name).resolve()))
     frame = arguments.target.view.frame

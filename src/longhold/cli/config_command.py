@@ -23,9 +23,9 @@ from longhold.errors import ConfigError
 def command(context: click.Context, as_json: bool) -> None:
     """List every setting with its value, source and reason.
 
-    Change them with `config set`, in settings.toml in the home directory, in a project's
-    .longhold/settings.toml, or in the environment as LONGHOLD_GROUP_KEY. Later places take
-    precedence.
+    Change a setting with `config set`, in settings.toml in the home directory, in a project's
+    .longhold/settings.toml, or in the environment as LONGHOLD_GROUP_KEY. Later places in this list
+    take precedence.
     """
     if context.invoked_subcommand is None:
         _report(show_settings(Path.cwd()), as_json)
@@ -35,7 +35,7 @@ def command(context: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @options.as_json
 def get(name: str, as_json: bool) -> None:
-    """Show one setting, or all of a group."""
+    """Show one setting, or all settings of a group."""
     settings = show_settings(Path.cwd())
     found = [one for one in settings if one.name == name or one.name.startswith(f"{name}.")]
     if not found:
@@ -46,7 +46,7 @@ def get(name: str, as_json: bool) -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("value")
-@click.option("--project", "is_project", is_flag=True, help="Set it for this project only.")
+@click.option("--project", "is_project", is_flag=True, help="Set the value for this project only.")
 @options.as_json
 def set_command(name: str, value: str, is_project: bool, as_json: bool) -> None:
     """Set NAME (group.key) to VALUE in your settings, or in the project's."""

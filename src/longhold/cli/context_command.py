@@ -17,9 +17,9 @@ from longhold.insight.context import Context, ContextPart, describe, session_win
 
 INNER_PARTS = 6
 NAME_COLUMNS, NARROW_NAME_COLUMNS, WIDE_COLUMNS = 44, 22, 80
-"""Width of names in a terminal of `WIDE_COLUMNS` and in a narrower one."""
+"""The width of names in a terminal of `WIDE_COLUMNS` and in a narrower terminal."""
 FIGURE_COLUMNS, BAR_COLUMNS, WHOLE_BAR_COLUMNS = 26, 16, 60
-"""Width of the figures between a name and its bar, of the bar, and of the window's bar."""
+"""The widths of the figures between a name and its bar, of the bar, and of the window's bar."""
 
 
 @click.command(epilog="Example: longhold context newest")
@@ -29,9 +29,9 @@ FIGURE_COLUMNS, BAR_COLUMNS, WHOLE_BAR_COLUMNS = 26, 16, 60
 def command(target: str, model: str | None, as_json: bool) -> None:
     """Show what fills the context window.
 
-    TARGET is a session's id or a file; by default this project's newest session. The size is the
-    last one that the provider reported, plus an estimate of later messages. The window is the one
-    that the transcript proves, or else the model's.
+    TARGET is a session's id or a file. The default is this project's newest session. The size is
+    the last size that the provider reported, plus an estimate of later messages. The window is the
+    size that the transcript proves, or else the model's window.
     """
     opened = open_target(target)
     view, gauge = replay(opened.history, calibrate())

@@ -19,9 +19,10 @@ from longhold.insight.cost import Bill, CostItem, bill
 def command(target: str, as_json: bool) -> None:
     """Show spending by purpose.
 
-    TARGET is a session's id or a file; by default this project's newest session. Prints costs by
-    model and kind of token and by source (the conversation, sub-agents, summaries), and the cost
-    without a cache. `longhold explain` has the cost of each turn, `longhold report` of all sessions.
+    TARGET is a session's id or a file. The default is this project's newest session. The command
+    prints costs by model and kind of token, costs by source (the conversation, sub-agents,
+    summaries), and the cost without a cache. `longhold explain` shows the cost of each turn, and
+    `longhold report` shows the cost of all sessions.
     """
     opened = open_target(target)
     found = bill(opened.view.history)

@@ -1,8 +1,8 @@
-"""`longhold demo`: Longhold at work, offline, in under a minute.
+"""`longhold demo` shows Longhold at work, offline, in under a minute.
 
-An agent with the digest brain fixes bugs on the simulator with a small window. History is compacted
-by a model on request, then from the notes. The same work runs again with a window that fills up and
-is summarised. All figures come from the logs.
+An agent with the digest brain fixes bugs on the simulator with a small window. A model compacts the
+history on request. Later compactions use the notes. The same work runs again with a window that
+fills up and is summarised. All figures come from the logs.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ from longhold.core.turn.loop import Stopped
 
 T = TypeVar("T")
 
-WINDOW_TOKENS = 32_000  # small, so that the window fills
+WINDOW_TOKENS = 32_000  # small, so that the window fills up
 DAYS, DAY_LINES = 12, 40  # short files, enough of them that old results are cleared
 WEEKS, WEEK_LINES = 6, 150  # long files, which fill the window although old results are cleared
 TABLE_ROWS = 160  # lines printed by the tests: more than the limit for one result in this window
@@ -88,7 +88,7 @@ TASKS = (
     'Create CHANGES.md with "Discounts are taken off, cheapest finds the cheapest." and run the tests again.',
 )
 COMPACT_AFTER = "Now read notes/week_1.md."
-"""After this task the user requests a compaction by the model; later ones use the notes."""
+"""After this task the user requests a compaction by the model. Later compactions use the notes."""
 FOCUS = "the rules about prices"
 
 
@@ -101,7 +101,7 @@ def _write_project(place: Path) -> Path:
     for path, content in files.items():
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).write_text(content, encoding="utf-8")
-    run_git(project, "init", "-q")  # ignores GIT_DIR, which hooks of git have
+    run_git(project, "init", "-q")  # ignores GIT_DIR, which git sets for hooks
     return project
 
 
@@ -196,7 +196,7 @@ def _last_screen(found: JsonObject) -> list[str]:
 def command(as_json: bool) -> None:
     """Watch the agent fix a small repository, offline.
 
-    Needs no key and no network, and removes its files.
+    The demo needs no key and no network. It removes its files at the end.
     """
     shown = None if as_json else DemoLines()
     with TemporaryDirectory() as place, TemporaryDirectory() as other:

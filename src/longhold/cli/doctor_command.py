@@ -24,7 +24,7 @@ from longhold.errors import LongholdError
 from longhold.insight.clients.install import CLIENTS, find_programs, plan
 
 LEAST_FREE_BYTES = 500_000_000
-"""With less, the spilled results of one long session can fill the disk."""
+"""With less space, the spilled results of one long session can fill the disk."""
 
 State = Literal["ok", "missing", "broken"]
 
@@ -47,8 +47,8 @@ class Finding:
 def command(as_json: bool) -> None:
     """Check this installation and print how to fix each problem.
 
-    Checks settings, keys, extras, programs, disk, permissions and clients. The exit code is 1 if something is broken. Missing
-    optional parts do not affect the exit code.
+    The command checks settings, keys, extras, programs, disk, permissions and clients. The exit
+    code is 1 if something is broken. Missing optional parts do not affect the exit code.
     """
     checks = (_disk, _settings, _programs, _extras, _keys, _clients)
     findings = [finding for check in checks for finding in check()]
@@ -82,7 +82,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _clients() -> Iterator[Finding]:
-    """Check the programs that `install` added to clients: one that is gone breaks every session."""
+    """Check the programs that `install` added to clients, because a missing one breaks sessions."""
     for client in CLIENTS:
         fix = f"longhold install {client}"
         try:

@@ -40,16 +40,17 @@ _GRADE = re.compile(r"(?:1|0?\.5|0)\b")
     help="Also examine this text, for example your own summary.",
 )
 @click.option(
-    "--model", default="", help="Let this model answer and grade; costs two calls a text."
+    "--model", default="", help="Let this model answer and grade. This costs two calls per text."
 )
 @options.base_url
 @options.as_json
 def command(name: str, file: Path | None, model: str, base_url: str, as_json: bool) -> None:
     """Show how much of a session a compaction keeps.
 
-    TARGET is a session's id, `newest`, or a file. Questions about requests, files, results, decisions
-    and the state of the work are made from the log. They are put to the last recorded summary and to
-    Longhold's digest of the same messages. If nothing was compacted, the whole session is used.
+    TARGET is a session's id, `newest`, or a file. The command makes questions about requests,
+    files, results, decisions and the state of the work from the log. It checks whether the last
+    recorded summary, and Longhold's digest of the same messages, answer them. If nothing was
+    compacted, it uses the whole session.
     """
     target = open_target(name)
     facts, size, recorded, digest = compact_again(target.history)

@@ -1,4 +1,4 @@
-"""`longhold explain`: changes of the context turn by turn, and what they saved."""
+"""`longhold explain`: changes of the context turn by turn, and their savings."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -22,9 +22,9 @@ from longhold.insight.explain import Act, ExplainedTurn, explain
 def command(target: str, as_json: bool) -> None:
     """Show turn by turn what changed the context and what that saved.
 
-    TARGET is a session's id or a file; by default this project's newest session. For each turn it
-    prints the answers, tool calls, cost, share read from the cache, and every change to what the
-    model sees, with the tokens that the change saved.
+    TARGET is a session's id or a file. The default is this project's newest session. For each turn
+    the command prints the answers, tool calls, cost, share read from the cache, and every change to
+    what the model sees, with the tokens that the change saved.
     """
     opened = open_target(target)
     turns = explain(opened.history)

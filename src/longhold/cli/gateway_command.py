@@ -15,7 +15,7 @@ from longhold.core.settings.private_files import keep_secret
 from longhold.errors import ConfigError
 from longhold.insight.pages.followed import FollowedSessions
 
-if TYPE_CHECKING:  # an extra
+if TYPE_CHECKING:  # needs an extra
     from starlette.applications import Starlette
 
     from longhold.gateway.planner import Planner
@@ -24,7 +24,7 @@ DEFAULT_PORT = 8788
 
 
 @click.command(epilog="Example: longhold gateway --port 8788")
-@shared.host(help="Beyond this machine a token is required.")
+@shared.host(help="The address to listen on. Beyond this machine a token is required.")
 @shared.port(default=DEFAULT_PORT)
 @click.option("--upstream", default="", help="Forward to this address instead of the provider.")
 @click.option(

@@ -29,8 +29,13 @@ from longhold.insight.session_search import FoundSessions, SessionWords, search_
 @click.option(
     "--id", help="Open a step or message (123 or '#123'), a range (41-57) or a tool use by its id."
 )
-@click.option("--in", "agent", type=click.Choice(list(agent_roots())), help="Only from this agent.")
-@click.option("--lines", default="", help="With --id: only these lines, such as 40-80.")
+@click.option(
+    "--in",
+    "agent",
+    type=click.Choice(list(agent_roots())),
+    help="Search only sessions of this agent.",
+)
+@click.option("--lines", default="", help="With --id, show only these lines, such as 40-80.")
 @click.option("--skip", default=0, help="Skip this many results.")
 @options.as_json
 def command(
@@ -40,11 +45,11 @@ def command(
 
     With a QUERY alone, or with directories or several files as TARGETS, the command finds sessions
     of Claude Code, Codex, pi and Longhold, each with its best match. With one TARGET (a session's
-    id, `newest`, or a file), it finds records of that session. QUERY is a question in plain words;
-    "a phrase" must occur in each result. file:PATH and kind:KIND (user, answer, error, edit,
-    command, read, …) narrow the search. The search covers messages, answers, tool results and
-    summaries, also if they were cleared, collapsed or compacted. --id prints a record in its
-    original form, and for an answer also the results of its calls.
+    id, `newest`, or a file), it finds records of that session. QUERY is a question in plain words.
+    A phrase in double quotes must occur in each result. file:PATH and kind:KIND (user, answer,
+    error, edit, command, read, …) narrow the search. The search covers messages, answers, tool
+    results and summaries, even if they were cleared, collapsed or compacted. --id prints a record
+    in its original form. For an answer, --id also prints the results of its calls.
     """
     targets, query = _split_words(words, is_opening=id is not None)
     if id is None and not query.strip():

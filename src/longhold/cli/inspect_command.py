@@ -24,8 +24,9 @@ from longhold.insight.pages.session_data import SessionData, session_data
 def command(target: str, html: Path | None, as_json: bool) -> None:
     """Write a page about a session: context, cache, money, changes.
 
-    TARGET is a session's id or a file; by default this project's newest session. The page is one
-    file that opens offline, with secrets masked and long texts cut. --json prints the data instead.
+    TARGET is a session's id or a file. The default is this project's newest session. The page is
+    one file that opens offline, with secrets masked and long texts cut. --json prints the data
+    instead.
     """
     if html is None and not as_json:
         raise click.UsageError("write the page with --html FILE, or print its data with --json")

@@ -9,7 +9,7 @@ import click
 @click.option(
     "--session",
     default="newest",
-    help="A session's id or a file; by default this project's newest session, of any agent.",
+    help="A session's id or a file. The default is this project's newest session of any agent.",
 )
 def command(session: str) -> None:
     """Offer a session's history, notes and memories to an MCP client.

@@ -41,7 +41,7 @@ from longhold.core.settings import home, load_settings
 SHOWN_COMMITS = 20
 FOUND = 10
 
-NUMBER_DIGITS = 18  # fits a database's integer; no store has that many commits
+NUMBER_DIGITS = 18  # fits a database's integer, and no store has that many commits
 MOST = 10**NUMBER_DIGITS - 1
 
 
@@ -84,7 +84,7 @@ def _open_store(agent: str, scope: Scope | None, stack: ExitStack, *, creates: b
 def command(agent: str, scope: Scope | None) -> None:
     """Show, search, edit, tidy, undo and export memories.
 
-    The command works on the current project's memories, or with --agent on those of an agent. Each
+    The commands use the current project's memories, or an agent's memories with --agent. Each
     command prints JSON with --json.
     """
 
@@ -92,7 +92,7 @@ def command(agent: str, scope: Scope | None) -> None:
 @command.command(epilog="Example: longhold memory status")
 @options.as_json
 def status(as_json: bool) -> None:
-    """Show the number and cost of memories, and the messages and proposals that wait."""
+    """Show the number and cost of memories, and the pending messages and proposals."""
     with memory_store() as store:
         learning = learning_directory(home(), store.root)
         spending = MemoryBudget(
@@ -144,7 +144,7 @@ def log(file: str, count: int, gone: bool, as_json: bool) -> None:
 @click.argument("commit", type=click.IntRange(min=1, max=MOST), required=False)
 @options.as_json
 def diff(commit: int | None, as_json: bool) -> None:
-    """Show what COMMIT changed, line by line; by default the last commit."""
+    """Show what COMMIT changed, line by line. The default is the last commit."""
     with memory_store() as store:
         found = store.history.commit(commit or store.history.head)
         text = store.history.diff(found.changes)
@@ -183,7 +183,7 @@ def show(file: str, as_json: bool) -> None:
 @click.argument("words", nargs=-1, required=True)
 @options.as_json
 def search(words: tuple[str, ...], as_json: bool) -> None:
-    """Find memories by WORDS, best first, superseded ones last."""
+    """Find memories by WORDS. The best match comes first, and superseded memories come last."""
     with memory_store() as store:
         hits = store.search(" ".join(words), FOUND)
         lines = [f"{hit.file}: {clean_text(hit.description)}" for hit in hits]
@@ -192,8 +192,10 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 
 @command.command(epilog="Example: longhold memory edit deploys.md")
 @click.argument("file")
-@click.option("--text", help="New text, instead of opening an editor; - reads stdin.")
-@click.option("--why", default="edited", help="Reason to record in the log.")
+@click.option(
+    "--text", help="The new text, or - to read it from stdin. Without this option, an editor opens."
+)
+@click.option("--why", default="edited", help="The reason to record in the log.")
 @options.as_json
 def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
     """Edit FILE in $EDITOR, or create it."""
@@ -218,11 +220,11 @@ def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
 @click.option("--why", default="no longer wanted", show_default=True, help="Reason to record.")
 @options.as_json
 def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
-    """Remove FILES; `longhold memory undo NAME` restores one."""
+    """Remove FILES. `longhold memory undo NAME` restores a file."""
     files = tuple(dict.fromkeys(files))
     with memory_store() as store:
         for file in files:
-            store.read(file)  # because a missing one must be reported before any is removed
+            store.read(file)  # because a missing file must be reported before any is removed
         changes = [
             MemoryChange(file=file, text=None, expected=store.version(file), reason=why)
             for file in files
@@ -263,7 +265,7 @@ def share(file: str, convention: bool, as_json: bool) -> None:
 @click.option("--decline", metavar="N", help="Decline proposal N, or `all`.")
 @options.as_json
 def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
-    """List proposed memories; accept or decline them."""
+    """List proposed memories, or accept or decline them."""
     with memory_store() as store:
         box = Inbox(store)
         if accept and decline:
@@ -331,9 +333,9 @@ def _number(text: str) -> int | None:
 def dream_now(dry_run: bool, as_json: bool) -> None:
     """Tidy the project's memories in one commit.
 
-    Merges duplicates, marks memories that a newer one contradicts, repairs links, lists sources
-    that changed, sorts the index. `/dream` in a chat also lets the model review the sessions since
-    the last dream. `longhold memory undo` undoes the commit.
+    The command merges duplicates, marks memories that a newer memory contradicts, repairs links,
+    lists sources that changed, and sorts the index. `/dream` in a chat also lets the model review
+    the sessions since the last dream. `longhold memory undo` undoes the commit.
     """
     limits, repository = load_settings(Path.cwd()).dream, team_directory(Path.cwd()).parent.parent
     with memory_store() as store, ExitStack() as stack:

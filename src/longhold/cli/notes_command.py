@@ -29,13 +29,15 @@ from longhold.errors import LogLocked, LongholdError
 
 @click.command(epilog="Example: longhold sessions notes newest")
 @options.session
-@click.option("--edit", is_flag=True, help="Edit them in $EDITOR. Updates keep your text.")
+@click.option(
+    "--edit", is_flag=True, help="Edit the notes in $EDITOR. Later updates keep your text."
+)
 @options.as_json
 def command(session: str, edit: bool, as_json: bool) -> None:
     """Show or edit a session's notes.
 
     SESSION is an id or `newest`. Longhold generates the lines between comments from the log. It
-    never overwrites other lines, which a model or a person wrote. If a session has no notes, or for
+    never overwrites other lines, which a model or a person wrote. For a session without notes or
     another agent's file, the command prints generated notes.
     """
     is_file = Path(session).exists()
@@ -73,7 +75,7 @@ def command(session: str, edit: bool, as_json: bool) -> None:
 
 
 def _notes_of(target: CommandTarget) -> NotesFile:
-    if target.header is not None and target.path is None:  # it is in a database
+    if target.header is not None and target.path is None:  # because the session is in a database
         text = default_store().beside(target.name).get(NAME, b"").decode("utf-8", "replace")
         return NotesToRead(text, template(home()))
     return NotesFile(target.directory or Path(target.name), template(home()))
@@ -102,6 +104,6 @@ def _edit_unlocked(path: Path, file: NotesFile, history: Sequence[AnyEntry]) -> 
         with Log.open(path) as log:
             _record(file, log)
     except LogLocked:
-        return  # because the process that has the session open reads the page itself
+        return  # because the process that has the session open reads the notes itself
     except LongholdError as error:
         say(f"the log could not record the edit: {error}", err=True)

@@ -6,7 +6,7 @@ import click
 
 
 def message_number(value: object) -> int:
-    from longhold.core.tools.history.catalogue import number_in  # deferred for a quick start
+    from longhold.core.tools.history.catalogue import number_in  # imported late for a quick start
 
     n = number_in(str(value))
     if n is None:

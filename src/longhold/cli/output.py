@@ -29,7 +29,7 @@ _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
-    """Print untrusted text, made safe for a terminal; `style` applies to the line."""
+    """Print untrusted text, made safe for a terminal. `style` applies to the whole text."""
     click.secho(clean_document(str(text)), err=err, nl=nl, **style)
 
 
@@ -73,7 +73,7 @@ def _escape(encoded: bytes) -> str:
 
 
 def text_out(text: str) -> None:
-    """Print a document: cleaned for a terminal, unchanged for a file or another program."""
+    """Print a document. It is cleaned for a terminal and unchanged for a file or program."""
     click.echo(clean_document(text) if sys.stdout.isatty() else text, nl=False)
 
 
@@ -96,7 +96,7 @@ def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
 
 
 def describe_recorded(spent: Tally) -> str:
-    """Describe the recorded and the estimated part of a cost; '' if all of it is recorded."""
+    """Describe the recorded and the estimated part of a cost, or return '' if all is recorded."""
     if not spent.unrecorded_output and not spent.unrecorded_calls:
         return ""
     missing = [f"~{tokens(spent.unrecorded_output)} output tokens"] * bool(spent.unrecorded_output)
@@ -127,7 +127,7 @@ def reading(path: Path) -> Iterator["Progress | None"]:
 def progress_bar(
     total_bytes: int, label: str, floor: int = PROGRESS_FLOOR_BYTES
 ) -> Iterator["Progress | None"]:
-    """Yield a callback that advances a bar by bytes; None for little work or no terminal."""
+    """Yield a callback that advances a bar by bytes, or None for little work or no terminal."""
     if total_bytes < floor or not sys.stderr.isatty():
         yield None
         return

@@ -20,8 +20,8 @@ def command(session: str, ids: tuple[int, ...], off: bool, as_json: bool) -> Non
     """Keep messages word for word through every compaction.
 
     IDS are message numbers of SESSION, as `longhold history` and `longhold explain` show them: 12
-    or '#12'. If a message was compacted, it returns at the end of the view. Without IDS, list the
-    pinned messages.
+    or '#12'. If a message was compacted, it returns at the end of the view. Without IDS, the
+    command lists the pinned messages.
     """
     if not ids:
         if off:

@@ -27,19 +27,26 @@ WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14, 15)
 
 @click.command(epilog="Example: longhold replay ~/.claude/projects/my-project --policy ours")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGETS...")
-@click.option("--policy", "names", multiple=True, help="Policy to replay, or all; may be repeated.")
 @click.option(
-    "--model", default="", help="Model whose prices and window apply; default: as recorded."
+    "--policy",
+    "names",
+    multiple=True,
+    help="Policy to replay, or `all`. The option may be repeated.",
+)
+@click.option(
+    "--model",
+    default="",
+    help="Model whose prices and window apply. The default is the recorded model.",
 )
 @click.option(
     "--lifetime",
     type=click.Choice(["5m", "1h"]),
-    help="Lifetime of the cache; default: as recorded.",
+    help="Lifetime of the cache. The default is the recorded lifetime.",
 )
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    help="Window in tokens; default: the size that the sessions show.",
+    help="Window in tokens. The default is the size that the sessions show.",
 )
 @options.as_json
 def command(

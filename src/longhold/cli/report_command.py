@@ -41,7 +41,7 @@ from longhold.insight.session_index import SessionIndex, open_index
 
 RECENT_DAYS = 30  # days covered by default. Without a path, older sessions need --since.
 SHOWN = {"day": 14, "project": 8, "model": 8, "agent": 6, "source": 6, "session": 10}
-"""Rows per table in the overview. --by prints one table in full."""
+"""The limit for rows per table in the overview. --by prints one table in full."""
 NUMBERS_WIDTH = 39  # columns for the figures of a row. The name takes the rest of the line.
 LEAST_NAME, MOST_WIDTH = 20, 110
 DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
@@ -49,7 +49,7 @@ DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 @click.command(epilog="Example: longhold report --since 7d --by project")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--since", default="", help="From this day on: 2026-01-31, 7d, 4w, or all.")
+@click.option("--since", default="", help="The first day: 2026-01-31, 7d, 4w, or all.")
 @click.option("--by", type=click.Choice(DIMENSIONS), help="Print only this table, in full.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the table (--by, or days) as CSV.")
 @click.option(
@@ -71,7 +71,7 @@ def command(
 
     Without PATHS, the report covers the sessions of Claude Code, Codex, pi and Longhold of the last
     30 days, in their usual directories. PATHS are directories or files. Sub-agents and summaries
-    are included. Costs are API list prices, also for sessions under a subscription; `--by block`
+    are included. Costs are API list prices, even for sessions under a subscription. `--by block`
     and `--by week` show the five-hour windows and the weeks that subscriptions count. `--by
     session` adds the least that any policy could have paid. An index in Longhold's home directory
     stores the figures, so that the next report reads only changed sessions.
@@ -138,7 +138,7 @@ def _first_day(since: str) -> str:
 
 
 def _lines(found: SpendingReport, by: str | None, roots: Sequence[Path]) -> Iterator[str]:
-    """Yield the tables, and the most important lines last, so that they are on the screen."""
+    """Yield the tables first, so that the most important lines are at the end of the screen."""
     if not found.sessions:
         yield from _explain_nothing(found, roots)
         return

@@ -31,9 +31,9 @@ TITLE_CHARS = 200
 def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     """Show sessions live in the browser, on this machine only.
 
-    PATHS are files or directories of sessions; by default the directories of Claude Code, Codex, pi
-    and Longhold. Pages are updated while files grow. The printed address contains a key. Anyone who
-    has it can read the sessions.
+    PATHS are files or directories of sessions. The default is the directories of Claude Code,
+    Codex, pi and Longhold. Pages are updated while files grow. The printed address contains a key.
+    Anyone who has the key can read the sessions.
     """
     from longhold.insight.pages.app import serve  # needs an extra
 

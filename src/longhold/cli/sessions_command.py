@@ -64,7 +64,7 @@ PARTS = {
 @click.option(
     "--archive",
     metavar="STORE",
-    help="With --prune: copy to this directory or database first, and delete what is whole there.",
+    help="With --prune, first copy to this directory or database, and delete only complete copies.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before deleting.")
 @options.as_json
@@ -81,8 +81,8 @@ def command(
     """List, import, export, copy, branch and delete sessions.
 
     Without an option, the command lists this project's sessions of Longhold, Claude Code, Codex and
-    pi, newest first: the time of the last answer, the client, the model, and the cost (~ if partly
-    estimated).
+    pi, newest first. A line shows the time of the last answer, the client, the model, and the cost
+    (~ if partly estimated).
     """
     if context.invoked_subcommand:
         return
@@ -98,7 +98,7 @@ def command(
         removed = _remove(store, list_expired(store, settings.log.retention_days), yes, archive)
         swept = 0
         if isinstance(store, FileStore):
-            sweep(store.root)  # what killed imports left
+            sweep(store.root)  # files that killed imports left
             swept = _sweep_results(store, settings.spill)
         _report_removed(removed, swept, as_json)
     else:
@@ -127,7 +127,7 @@ def _remove(
 
 
 def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
-    """Delete old results of the remaining sessions; each log records which."""
+    """Delete old results of the remaining sessions. Each log records the deleted results."""
     count = 0
     for found in store.sessions():
         try:
@@ -154,7 +154,7 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
 
 
 def list_own(store: Store, sessions: Sequence[StoredSession]) -> list[dict[str, Any]]:
-    """Describe sessions of Longhold. For those in a database the index of files has no figures."""
+    """Describe sessions of Longhold. The index has no figures for sessions in a database."""
     paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
     facts: dict[str, SessionSummary] = {}
     if paths:

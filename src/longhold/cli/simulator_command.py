@@ -22,15 +22,15 @@ from longhold.simulator.brains.digest import DigestBrain
     "--brain",
     default="digest",
     show_default=True,
-    help="Who answers: digest, echo, scripted:PATH, replay:SESSION, or a model (claude-haiku-5-5).",
+    help="Source of answers: digest, echo, scripted:PATH, replay:SESSION, or a model's name.",
 )
 @options.as_json
 def command(host: str, port: int, brain: str, as_json: bool) -> None:
     """Serve a local API with a faithful prompt cache.
 
-    It implements the Messages API, chat completions and the Responses API. Point a client at it
-    with ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats lists what each request read
-    from the cache, wrote to it and cost.
+    The simulator implements the Messages API, chat completions and the Responses API. Point a
+    client at it with ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats lists what each
+    request read from the cache, wrote to it and cost.
     """
     from longhold.simulator.server import serve  # needs an extra
 

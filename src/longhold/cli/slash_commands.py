@@ -186,7 +186,7 @@ async def export(context: SlashContext, rest: str) -> None:
 
 
 async def _command_line(context: SlashContext, *words: str) -> None:
-    """Run a `longhold` command and show its output. An editor gets the terminal."""
+    """Run a `longhold` command and show its output. If it opens an editor, give it the terminal."""
     if "edit" in words or "--edit" in words:
         await context.screen.hand_over(lambda: _run(words))
         return

@@ -1,4 +1,4 @@
-"""The slash commands of a chat: names and help. Their code is imported on use.
+"""The names and help texts of a chat's slash commands. Their code is imported on use.
 
 Commands that only read a session run the `longhold` command of the same name.
 """
@@ -18,7 +18,7 @@ def _command(
     name: str, usage: str, help: str, at_once: Callable[[str], bool] = lambda rest: False
 ) -> SlashCommand:
     async def run(context: SlashContext, rest: str) -> SessionMove | None:
-        from longhold.cli import slash_commands  # deferred, so that a chat starts quickly
+        from longhold.cli import slash_commands  # imported late, so that a chat starts quickly
 
         move: SessionMove | None = await getattr(slash_commands, name[1:])(context, rest)
         return move

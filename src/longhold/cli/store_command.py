@@ -35,9 +35,9 @@ from longhold.errors import ConfigError, LongholdError, SessionExists
 def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> None:
     """Copy sessions from one store to another.
 
-    FROM and TO are directories, postgresql://… or `default`, which is the store that LONGHOLD_STORE
-    names, or else this machine's files. Without SESSIONS, all sessions are copied. Existing
-    sessions in TO are left unchanged, so you can repeat an interrupted copy.
+    FROM and TO are directories, postgresql://… addresses or `default`. The default is the store
+    that LONGHOLD_STORE names, or else this machine's files. Without SESSIONS, all sessions are
+    copied. Existing sessions in TO are left unchanged, so you can repeat an interrupted copy.
     """
     if len({read_store_name() if place == "default" else place for place in (source, target)}) == 1:
         raise ConfigError(f"FROM and TO are the same store; `default` is the one in {VARIABLE}")
@@ -66,7 +66,7 @@ def _copy(taken: Store, given: Store, name: str) -> bool:
 
 
 def archive(taken: Store, place: str, doomed: Iterable[StoredSession]) -> Iterator[StoredSession]:
-    """Copy sessions with their agents' logs, and yield each whose copy has all of it."""
+    """Copy sessions with their agents' logs, and yield each session whose copy is complete."""
     with _open_place(place) as given:
         for one in doomed:
             names = [one.id, *taken.agents(one.id)]
@@ -91,8 +91,8 @@ def _is_same(taken: Store, given: Store, name: str) -> bool:
 def check(place: str, as_json: bool) -> None:
     """Read every session and report damage.
 
-    Reports damaged entries, entries without effect, and bodies of results that are missing or
-    changed.
+    The command reports damaged entries, entries without effect, and bodies of results that are
+    missing or changed.
     """
     with _open_place(place) as store:
         found = {one.id: list(_problems(store, one.id)) for one in store.sessions()}
@@ -175,9 +175,9 @@ def _problems(store: Store, id: str) -> Iterator[str]:
     "memories",
     multiple=True,
     metavar="NAME",
-    help="Erase a memory of this directory; the history of its memories starts again.",
+    help="Erase a memory of this directory. The history of its memories starts again.",
 )
-@click.option("--words", metavar="TEXT", help="With IDs: erase only this text.")
+@click.option("--words", metavar="TEXT", help="With IDS, erase only this text.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @options.as_json
 def forget(
@@ -191,7 +191,7 @@ def forget(
 ) -> None:
     """Erase a person's data for good, with branches, indexes and copies on this machine.
 
-    Give whole ids. The command does not reach backups, exports and copies on other machines.
+    Give complete ids. The command does not erase backups, exports and copies on other machines.
     """
     wanted = [bool(ids), directory is not None, tenant is not None, bool(memories)]
     if sum(wanted) != 1 or (words is not None and not (ids and words)):

@@ -1,4 +1,4 @@
-"""The TARGETS of commands: ids, SESSION/AGENT, logs, transcripts, directories."""
+"""Resolves the TARGETS of commands: ids, SESSION/AGENT, logs, transcripts and directories."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

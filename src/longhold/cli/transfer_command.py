@@ -1,4 +1,4 @@
-"""`longhold sessions import` and `export`: sessions from and to the formats of other agents."""
+"""`longhold sessions import` and `export` convert sessions from and to other agents' formats."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,9 +35,9 @@ SHOWN_LINES = 5
 def import_file(file: Path, as_json: bool) -> None:
     """Import another agent's transcript as a session.
 
-    Formats: Claude Code, Codex and pi sessions, Anthropic and OpenAI message lists, plain or
-    gzipped. The calls of sub-agents count as calls of the session. The file itself is never
-    changed.
+    The file is a session of Claude Code, Codex or pi, or a message list of Anthropic or OpenAI,
+    plain or gzipped. The calls of sub-agents count as calls of the session. The file itself is
+    never changed.
     """
     store, session = default_store(), new_id()
     with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:
@@ -94,11 +94,12 @@ def malformed_lines(malformed: Sequence[tuple[int, str]]) -> Iterator[str]:
 @click.option(
     "--out", type=click.Path(path_type=Path), help="New file to write, instead of stdout."
 )
-@click.option("--json", "as_json", is_flag=True, help="With --out: print the result as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="With --out, print the result as JSON.")
 def export(session: str, format: str, out: Path | None, as_json: bool) -> None:
     """Write a session in another format.
 
-    SESSION is an id, the start of an id, `newest`, or a file. It contains what the model sees.
+    SESSION is an id, the start of an id, `newest`, or a file. The output contains what the model
+    sees.
     """
     target = open_target(session)
     id = str(uuid.uuid5(uuid.NAMESPACE_URL, decode_path(target.name)))

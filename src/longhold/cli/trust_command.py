@@ -24,9 +24,9 @@ KINDS = ("hooks", "permissions", "mcpServers")
 def command(yes: bool, as_json: bool) -> None:
     """Review what a project wants to run or allow, and trust it.
 
-    Shows the project's hooks, permission rules, servers, agents, commands, imports and git hooks
-    that you have not trusted yet, and asks about each. Longhold uses none of them before you trust
-    it, and prompts again after a change.
+    The command shows the project's hooks, permission rules, servers, agents, commands, imports and
+    git hooks that you have not trusted yet, and asks about each. Longhold uses none of them before
+    you trust it. After a change, you must trust it again.
     """
     waiting = [
         (kind, section)

@@ -1,4 +1,4 @@
-"""`longhold undo`: undo a change of the view, or re-apply it. `pin` uses `writing` too."""
+"""`longhold undo`: undo a change of the view, or re-apply it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,9 +30,9 @@ HANDOVER_SECONDS = 10.0  # a gateway releases a log once the current call is ans
 def command(session: str, entry: int, is_redo: bool, as_json: bool) -> None:
     """Undo a change to what the model sees, or re-apply it.
 
-    ENTRY is a number that `longhold explain` shows; by default the newest change that removed
-    history from the view of SESSION. The model then sees what it saw before, and no layer repeats
-    the change by itself. The log keeps everything, and --redo applies the change again.
+    ENTRY is a number that `longhold explain` shows. The default is the newest change that removed
+    history from the view of SESSION. The model then sees what it saw before, and Longhold does not
+    repeat the change by itself. The log keeps everything, and --redo applies the change again.
     """
     change = redo if is_redo else undo
     with writing(session) as engine:

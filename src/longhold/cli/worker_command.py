@@ -70,7 +70,7 @@ def command(
 
 
 def _is_not_told(record: logging.LogRecord) -> bool:
-    """Drop the queue's traceback of a failure that was already reported in one line."""
+    """Return False for the queue's traceback of a failure that was already reported in one line."""
     return not (record.exc_info and isinstance(record.exc_info[1], LongholdError))
 
 

@@ -25,9 +25,9 @@ from longhold.core.messages.text import dollars, pluralize
 def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     """Run a command with its context managed.
 
-    Starts a gateway on a free port and stops it when the command ends. ANTHROPIC_BASE_URL and
-    OPENAI_BASE_URL point the command to the gateway, so its configuration does not change. Prints
-    the savings to stderr and exits with the exit code of the command.
+    Longhold starts a gateway on a free port and stops it when the command ends. ANTHROPIC_BASE_URL
+    and OPENAI_BASE_URL point the command to the gateway, so its configuration does not change.
+    `wrap` prints the savings to stderr and exits with the exit code of the command.
     """
     from longhold.gateway.wrapping import wrap  # needs an extra
 

@@ -1,1 +1,1 @@
-"""Insight into sessions: what fills the window, what happened, what it cost."""
+"""Reports about sessions: the content of the window, the history, and the cost."""

@@ -1,6 +1,6 @@
-"""Every call of a session with its usage, and the causes of cold calls. Works on any history. A
-call is cold if it read less than half of what the previous call cached. The cause is recorded in
-the log or, for calls of the conversation, inferred.
+"""Every call of a session with its usage, and the causes of cold calls. A call is cold if it read
+less than half of what the previous call cached. The log records the cause, or the module infers it
+for calls of the conversation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -140,7 +140,7 @@ def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
     if has_thought and is_spoken and not able.keeps_thinking and _shrinkage(before, after):
         detail = "a new user message: the previous turn's thinking is no longer sent"
         return CacheBroke(cause="thinking", detail=detail, expected="said")
-    # Only a recorded setting counts: a model with thinking on may answer without any.
+    # Only a recorded setting counts, because a model may answer without thinking.
     old, new = before.answer.first.thinking, after.answer.first.thinking
     if old and new and old != new:
         detail = f"thinking was switched from {old} to {new}"
@@ -149,7 +149,7 @@ def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
 
 
 def _check_shrinkage(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
-    """Detect removed content: a prompt that only grew cannot have fewer tokens than before."""
+    """Detect removed content. A prompt that only grew cannot have fewer tokens than before."""
     gone = _shrinkage(before, after)
     if not gone:
         return None
@@ -181,13 +181,13 @@ class CallReport:
     """The cost if the call had read everything that the previous call sent."""
     lifetime: str = ""
     seconds_since: float | None = None
-    """Seconds since the cache was last read, by a call or by a fork; None if unknown."""
+    """Seconds since a call or a fork last read the cache, or None if unknown."""
     is_cold: bool = False
     cause: str = ""
     detail: str = ""
     is_expected: bool = False
     source: str = MAIN
-    """`main` for the conversation, or else the name of the fork."""
+    """`main` for the conversation, or the name of the fork."""
     renewed: float = 0.0
 
     def to_json(self) -> JsonObject:
@@ -238,7 +238,7 @@ def sum_calls(calls: Iterable[CallReport]) -> Tally:
 
 
 def totals(calls: Sequence[CallReport]) -> JsonObject:
-    """Sum up calls for a page and `--json`. `lost_usd` includes expected cache breaks."""
+    """Add up calls for a page and `--json`. `lost_usd` includes expected cache breaks."""
     tally = sum_calls(calls)
     return {
         "calls": tally.calls,
@@ -271,10 +271,10 @@ class _CallReader:
     _current: LoggedCall | None = None
     _forks: list[CallReport] = field(default_factory=list)
     _lifetime: str = "5m"
-    """Taken from the frame, or from the usage so far."""
+    """The cache lifetime according to the frame, or according to the usage so far."""
 
     def take(self, at: int, entry: AnyEntry) -> None:
-        """Read one entry. `answers` already contains the further pieces and copies of an answer."""
+        """Read one entry. `answers` already contains the other pieces and copies of an answer."""
         if self._take_fork_entry(entry):
             return
         if isinstance(entry, Framed):

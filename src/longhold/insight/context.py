@@ -1,7 +1,8 @@
-"""Contents of the context window by category, for `longhold context`.
+"""The contents of the context window by category, for `longhold context`.
 
-Parts are estimated per block and scaled to the provider's count. If the log lacks system prompt and
-tools, their size is inferred from the first prompt, or the first after a compaction.
+The size of each part is estimated and scaled to the provider's count. If the log lacks the system
+prompt and tools, their size is inferred from the first prompt, or from the first prompt after a
+compaction.
 """
 
 from collections import defaultdict
@@ -30,9 +31,9 @@ from longhold.insight.session_files import OURS
 UNSEEN_FRAME = "system prompt and tools, estimated from the first calls"
 """Tokens that the provider counted and that the log does not contain."""
 UNSEEN = "not in the transcript, according to the last usage"
-"""Tokens counted since then that estimation error does not explain."""
+"""Tokens in later usage that estimation errors do not explain."""
 ROUNDING_TOKENS = 50  # smaller remainders are rounding errors
-MOST_SCALE = 1.5  # maximum factor for scaling estimates to the provider's count; the rest is unseen
+MOST_SCALE = 1.5  # the largest factor by which estimates are scaled to the provider's count
 
 _SPOKEN = {
     "said": "user messages",
@@ -59,7 +60,7 @@ class Context:
     margin_tokens: int
     """The true size is below used plus margin in 95 % of cases."""
     is_reported: bool
-    """True if the size is based on a provider's usage of the current view."""
+    """Whether the size is based on a provider's usage of the current view."""
     percent_left: int
     level: Level
     window: Window
@@ -72,7 +73,7 @@ AGENT_LINES: dict[str, Callable[[int], int]] = {
     "pi": lambda limit: limit - 16_384,
 }
 SHOWN_BUFFER_TOKENS = 20_000
-"""Distance before an agent's own threshold at which its context is shown as nearly full."""
+"""How far before an agent's own threshold its context is shown as nearly full."""
 
 
 def session_window(format: str, view: View, settings: Settings, model: str = "") -> Window:
@@ -105,8 +106,8 @@ def session_window(format: str, view: View, settings: Settings, model: str = "")
 
 
 def _find_line(format: str, history: Sequence[AnyEntry], limit: int) -> int:
-    """Return another agent's compaction threshold, or 0 if it is unknown. If the agent continued
-    past a threshold, its own is higher.
+    """Return another agent's compaction threshold, or 0 if it is unknown. It is unknown if the
+    agent continued past the usual threshold.
     """
     seen = largest = 0
     for entry in history:
@@ -146,8 +147,8 @@ def _is_counted(view: View) -> bool:
 
 
 def _unseen_frame(view: View, gauge: Gauge) -> int:
-    """Return by how many tokens prompts were larger than their logged content: the minimum over the
-    first calls, because a log may begin in mid-conversation.
+    """Return by how many tokens prompts exceed their logged content. The result is the minimum over
+    the first calls, because a log may begin in mid-conversation.
     """
     if view.frame is not None and view.frame.sections:
         return 0

@@ -1,8 +1,8 @@
-"""The cost of a session by model, source and token kind, and without a cache.
+"""The cost of a session by model, source and kind of token, and its cost without a cache.
 
 Each call is priced once, at the prices of its day. A model without a price is counted in tokens
-only. Unrecorded costs are estimated and kept separate: an answer cut in mid-stream, or the call
-that wrote a summary.
+only. Unrecorded costs are estimated and reported separately. Examples are an answer that was cut in
+mid-stream and the call that wrote a summary.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,22 +22,22 @@ from longhold.core.view.tokens import default_weights, weigh
 
 class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
     key: str
-    """The same for all copies of a call in several files."""
+    """A key that all copies of a call in several files share."""
     at: float
     model: str
     source: str
     tally: Tally
     cause: str = ""
-    """Why the call read less from the cache than it could; '' if it did not."""
+    """Why the call read less from the cache than possible, or '' if it did not."""
     is_expected: bool = False
     idle_seconds: float = 0.0
     hour_usd: float = 0.0
-    """Extra cost of a one-hour cache write instead of five minutes."""
+    """The extra cost of writing the cache for one hour instead of five minutes."""
 
 
 class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
     agent: str = ""
-    """The agent that wrote the session; '' if the file is not a session."""
+    """The agent that wrote the session, or '' if the file is not a session."""
     session: str = ""
     directory: str = ""
     title: str = ""
@@ -55,7 +55,7 @@ decode = msgspec.msgpack.Decoder(SessionCalls).decode
 
 UNFINISHED = ("", "aborted", "broken")
 BELIEVED_SHARE = 0.5
-"""Estimates are within a third of the true count, so counts below half of one are wrong."""
+"""Estimates are within a third of the true count, so a count below half the estimate is wrong."""
 COMPACT = "compact"
 UNKNOWN = "unknown model"
 
@@ -164,7 +164,7 @@ def words_of(entry: AnyEntry) -> str:
 
 
 def unrecorded_summaries(history: Sequence[AnyEntry]) -> set[int]:
-    """Find compactions without a recorded call. Recorded calls belong to the earliest ones."""
+    """Find compactions without a recorded call. The earliest compactions get the recorded calls."""
     recorded = sum(isinstance(entry, Forked) and entry.source == COMPACT for entry in history)
     theirs = [entry.n for entry in history if isinstance(entry, Compacted) and entry.by == "import"]
     return set(theirs[recorded:])
@@ -186,8 +186,8 @@ def price_answer(answer: UniqueAnswer | Forked) -> Tally:
 
 
 def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:
-    """Estimate the output of an answer cut in mid-stream. Some clients record no stop reason but
-    count correctly, so a plausible usage is accepted.
+    """Estimate the output of an answer that was cut in mid-stream. Some clients record no stop
+    reason but the correct usage, so a plausible usage is accepted.
     """
     if answer.stop_reason not in UNFINISHED:
         return 0

@@ -1,4 +1,4 @@
-"""An examination of a compaction: questions from the log, and which of them a text still answers.
+"""An exam for compactions. The questions come from the log, and a summary must answer them.
 
 Without a model, a question counts as answered if the terms of its answer are close to each other in
 the text. This favours the digest, which quotes the log that the questions come from.
@@ -47,7 +47,7 @@ class ExamQuestion:
 
     @property
     def terms(self) -> list[str]:
-        """Names and long words of the gold that the question does not give away."""
+        """Return names and long words of the expected answer that the question does not contain."""
         words = sorted(_WORD.findall(self.gold), key=lambda word: (-len(word), word))
         found = dict.fromkeys((*names.find_names(self.gold), *words))
         return [term for term in found if term not in self.ask][:TERMS]
@@ -60,8 +60,8 @@ class ExamQuestion:
 
 
 def compact_again(history: Sequence[AnyEntry]) -> tuple[Facts, int, str, str]:
-    """Return what the last compaction covered, or else the whole history: facts, tokens, the
-    recorded summary and a digest.
+    """Return facts, tokens, the recorded summary and a digest of the part that the last compaction
+    covered, or of the whole history.
     """
     made = [i for i, entry in enumerate(history) if isinstance(entry, Compacted)]
     past = history[: made[-1]] if made else history
@@ -78,7 +78,7 @@ def compact_again(history: Sequence[AnyEntry]) -> tuple[Facts, int, str, str]:
 
 
 def make_questions(facts: Facts) -> list[ExamQuestion]:
-    """Ask for the latest of each kind. The golds quote the log."""
+    """Make questions about the latest facts of each kind. Expected answers quote the log."""
     found, asked = list[ExamQuestion](), Counter[str]()
     for kind, ask, gold in (*_ask_words(facts), *_ask_work(facts)):
         question = ExamQuestion(kind, ask, cut(one_line(gold), GOLD_CHARS))

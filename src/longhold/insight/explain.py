@@ -1,4 +1,4 @@
-"""A session turn by turn: calls, costs, and changes of the model's view."""
+"""Describes a session turn by turn: calls, costs, and changes of the model's view."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -44,16 +44,16 @@ class Act:
     text: str
     saved_tokens: int = 0
     times: int = 1
-    """Number of equal failures or refusals in a row; `n` is the first."""
+    """The number of equal failures or refusals in a row. `n` is the entry of the first one."""
     rule: str = ""
-    """The rule that decided the change; "" in logs of earlier versions."""
+    """The rule that decided the change, or "" in logs of earlier versions."""
     lost: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ExplainedTurn:
     number: int
-    """The turn's number in summaries; 0 before the first message."""
+    """The turn's number in summaries, or 0 before the first message."""
     n: int
     at: float
     said: str
@@ -67,7 +67,7 @@ class ExplainedTurn:
 
 
 def explain(entries: Iterable[AnyEntry]) -> list[ExplainedTurn]:
-    """Describe a history by turn. An answer in pieces belongs to the turn it began in."""
+    """Describe a history by turn. An answer in several pieces belongs to the turn of the first."""
     history = list(entries)
     answers = all_answers(history)
     reader = _Reader()

@@ -1,7 +1,8 @@
 """An MCP server for a session's history, its notes and the project's memories.
 
 The session may be running, so each request first reads new log entries. `newest` is resolved per
-request, so a client can start before the session. Nothing can be changed through it.
+request, so a client can start before the session. A client cannot change anything through the
+server.
 """
 
 import asyncio

@@ -44,10 +44,10 @@ from longhold.insight.remedies import only_avoidable
 from longhold.insight.session_files import OURS, SessionFile
 from longhold.insight.transcripts.formats import CLIENTS, decode_path, is_log, open_transcript
 
-KEPT_CHARS = 600  # characters kept of each message: enough for a title and for a restart command
+KEPT_CHARS = 600  # kept characters per message, enough for a title and a restart command
 TITLE_CHARS = 72
 PROVIDER_ID_CHARS = 16
-"""Ids of this length are unique provider ids; shorter ones are unique within a file only."""
+"""Ids of this length are provider ids, which are unique. Shorter ids are unique in one file."""
 
 
 def read_session(path: Path) -> SessionCalls:

@@ -1,4 +1,4 @@
-"""Causes of cache misses in plain words, and how to avoid them."""
+"""Descriptions of the causes of cache misses, and ways to avoid them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,14 @@ LEAST_USD = 0.005
 
 
 class CauseRow(Protocol):
-    """A row of the index: the sum of the calls with one cause."""
+    """A row of the index, which is the sum of the calls with one cause."""
 
     def __getitem__(self, name: str, /) -> Any: ...
 
 
 class Cause(NamedTuple):
     words: str
-    """Completes a sentence after "because"."""
+    """Words that complete a sentence after "because"."""
     is_avoidable: bool = True
     remedy: str = ""
 
@@ -74,9 +74,9 @@ HOUR = "Keep the cache for an hour (Claude Code: ENABLE_PROMPT_CACHING_1H=1; Lon
 COMPACT_FIRST = "Compact before a break, while the cache is warm, or start a new session after it."
 
 WARM_SHARE = 0.09
-"""Cost of reading a history from a warm cache for the summary, relative to a cold cache."""
+"""The cost of reading a history from a warm cache, relative to a cold cache."""
 WRITING_TOKENS = 5 * SUMMARY_TOKENS
-"""Cost of a summary in prompt tokens; output costs about five times as much."""
+"""The cost of a summary in prompt tokens. An output token costs about five prompt tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def cause_of(name: str, *, is_expected: bool = False) -> Cause:
 
 
 def _plain_cause(name: str, *, is_expected: bool = False) -> str:
-    if name == "thinking" and is_expected:  # the model dropped it, not the user
+    if name == "thinking" and is_expected:  # because the model dropped content, not the user
         return "ended_turn"
     return PAUSE if name.startswith("lifetime_") else name
 

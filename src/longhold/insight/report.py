@@ -1,4 +1,4 @@
-"""The cost of all sessions, the avoidable part, and remedies."""
+"""The cost of all sessions, the avoidable part of it, and ways to avoid it."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -18,7 +18,7 @@ DIMENSIONS = ("day", "week", "month", "block", "project", "model", "agent", "sou
 IN_ORDER = ("day", "week", "month", "block")
 """Dimensions that are sorted by time. The others are sorted by cost, highest first."""
 BLOCK_SECONDS = 5 * 3_600
-"""Length of the windows in which subscriptions count usage; a block begins at a full hour."""
+"""The length of the blocks in which subscriptions count usage. They begin at a full hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ class SpendingReport:
     groups: dict[str, tuple[SpendingGroup, ...]] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
     without_usage: dict[str, int] = field(default_factory=dict)
-    """By agent: sessions whose calls have no usage, so that their cost is unknown."""
+    """The number of sessions by agent that have no usage, so that their cost is unknown."""
     newest_day: str = ""
     at_best_usd: float = 0.0
-    """The least that the conversations' calls could have cost, as far as it was computed."""
+    """The least that the conversations' calls could have cost, for sessions where it is known."""
     conversations_usd: float = 0.0
 
     @property
@@ -228,7 +228,7 @@ class SessionSummary:
 
 
 def summarise(index: SessionIndex, roots: Sequence[Path]) -> dict[str, SessionSummary]:
-    """Describe each session by file. A call that is in two files counts in both."""
+    """Summarise the session in each file. A call that is in two files counts in both."""
     scope, values = select_below(roots)
     found: dict[str, list[sqlite3.Row]] = defaultdict(list)
     for row in index.rows(_SUMMARY.format(scope=scope), values):

@@ -1,5 +1,5 @@
-"""Where agents store their sessions, which files those are, and how to resume one. The transcript of a sub-agent next
-to its session is part of that session.
+"""Finds the session files of all agents, and the command that resumes a session. The transcript of
+a sub-agent next to its session is part of that session.
 """
 
 import os
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 OURS = "longhold"
-ID_CHARS = 8  # characters of another agent's session id that lists show; every command accepts them
-LEAST_ID_CHARS = 4  # a shorter beginning of an id could be any word
+ID_CHARS = 8  # how much of another agent's session id lists show. Commands accept such a prefix.
+LEAST_ID_CHARS = 4  # a shorter prefix of an id could be any word
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 LOOKED_AT = 200
 
@@ -41,7 +41,7 @@ LOOKED_AT = 200
 class SessionFile:
     path: Path
     stamp: str
-    """Sizes and times of the file and its parts; changes when one is written."""
+    """Sizes and times of the file and its parts. The stamp changes when one of them is written."""
     bytes: int
     modified: float
 
@@ -130,7 +130,7 @@ def _transcripts(root: Path) -> Iterator[SessionFile]:
 
 
 def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFile]:
-    """Describe a regular file. Yields nothing for a pipe, a device or a deleted file."""
+    """Describe a regular file. Yield nothing for a pipe, a device or a deleted file."""
     with suppress(OSError):
         parts = agent_files(path) if has_folder else ()
         stats = [part.stat() for part in (path, *parts)]
@@ -146,7 +146,7 @@ def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFil
 Job = TypeVar("Job")
 
 ALONE_BYTES = 24 << 20  # smaller amounts are read faster than another process starts
-AHEAD = 3  # jobs submitted per process: enough to keep it busy, and few enough to limit memory
+AHEAD = 3  # submitted jobs per process, enough to keep it busy and few enough to limit memory
 
 SAFE_PATH = "PYTHONSAFEPATH"
 Advance = Callable[[int], None]  # called with the bytes read since the last call
@@ -168,7 +168,7 @@ def worker_processes(count: int | None = None) -> Iterator["ProcessPoolExecutor"
     from multiprocessing import get_context
 
     before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"  # as long as the pool lives, because it starts processes late
+    os.environ[SAFE_PATH] = "1"  # set while the pool exists, because it starts processes late
     try:
         with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
             yield pool
@@ -182,7 +182,7 @@ def worker_processes(count: int | None = None) -> Iterator["ProcessPoolExecutor"
 def each_in_processes(
     work: Callable[[Job], bytes], jobs: Iterable[Job], processes: int
 ) -> Iterator[tuple[Job, bytes]]:
-    """Run all jobs and yield each with its result on completion. One process means this process."""
+    """Run all jobs and yield each with its result. With `processes=1`, run them in this process."""
     if processes < 2:
         yield from ((job, work(job)) for job in jobs)
         return

@@ -71,7 +71,7 @@ _MARK_COPIES = f"""
 UPDATE calls SET is_copy = rowid NOT IN ({_FIRST.format(scope=_REPEATED)}) WHERE {_REPEATED}
 """
 """If a resumed session repeats its beginning, the calls belong to the file that was read first.
-Calls of an import belong to the original."""
+Calls of an imported session belong to the original file."""
 
 _SUMMED_UP = f"""
 SELECT file, cast(nullif(at, 0) / {SLOT_SECONDS} AS INTEGER) * {SLOT_SECONDS} AS slot, model,
@@ -95,7 +95,7 @@ _FIRST_WITHIN = f"calls.rowid IN ({_FIRST})"
 
 @contextmanager
 def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
-    """Open the index at `path` or in the home directory, or in memory if that is not writable."""
+    """Open the index at `path` or in the home directory. If that is not writable, use memory."""
     path = path or home() / NAME
     try:
         with closing(_connection_at(path)) as connection:
@@ -138,8 +138,8 @@ class SessionIndex:
         return len(changed)
 
     def find_limits(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> None:
-        """Compute the least that each session could have cost. It loads a tokenizer and reads every
-        text, so reports do it only on request.
+        """Compute the least that each session could have cost. This loads a tokenizer and reads
+        every text, so reports do it only on request.
         """
         query = "SELECT path FROM sessions WHERE at_best_usd IS NULL AND problem = ''"
         unknown = {row["path"] for row in self.rows(query)}
@@ -172,7 +172,7 @@ class SessionIndex:
         return self._connection.execute(query, values).fetchall()
 
     def sums(self, scope: str, values: Sequence[object], since: str) -> list[sqlite3.Row]:
-        """Sum up the calls of some sessions since a day. A call in several sessions counts once."""
+        """Add up the calls of some sessions since a day. A call in several sessions counts once."""
         table, inner = "sums", list[object]()
         if self.rows(_IS_ELSEWHERE.format(scope=scope), [*values, *values]):
             counted = _FIRST_WITHIN.format(scope=scope)

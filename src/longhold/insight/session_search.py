@@ -1,4 +1,4 @@
-"""Searches all sessions with a word index in one SQLite file, which has no texts.
+"""Searches all sessions with a word index in one SQLite file, which contains no texts.
 
 The file can be deleted at any time. If a session grew, only its new entries are added. Matches are
 quoted from their own files.
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from longhold.insight.session_texts import SessionTexts
 
 ALL = "all sessions, second form"
-"""Name of the index, in place of a session's id. An index with another name is rebuilt."""
+"""The name of the index, in place of a session's id. An index with another name is rebuilt."""
 ELSEWHERE = 0.3  # factor for the weight of a word that is in the session but not in the passage
 OFTEN = 0.1
-"""Share of a word's weight that is added, times the logarithm of the passages that contain it."""
-EXACT = 2.0  # factor for an identifier found as it was written, because its parts are common words
+"""The extra weight of a word, per logarithm of the number of passages that contain the word."""
+EXACT = 2.0  # factor for an identifier that is found whole, because its parts are common words
 SPOKEN = 1.5
-"""Factor for a passage of the user's own words, because people remember those of a session."""
+"""The factor for passages of the user's own words, because people remember their own words."""
 
 _IDENTIFIER = re.compile(r"\w*[._/:-]\w[\w._/:-]*|\w*[a-z][A-Z]\w*|\w*_\w+")
 
@@ -79,7 +79,7 @@ class SearchedRecord(Struct, frozen=True, array_like=True):
     first_line: int
     last_line: int
     digest: int
-    """Checksum of the text, because a session resumed under a new name repeats its beginning."""
+    """A checksum of the text, because a session resumed under a new name repeats its beginning."""
 
 
 class TextJob(NamedTuple):
@@ -123,7 +123,7 @@ class SessionWords(Index):
         return sorted(changed, key=attrgetter("modified"))
 
     def refresh(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> int:
-        """Read new entries and return the number of files. A full disk means an index in memory."""
+        """Read new entries and return the number of files. If the disk is full, use memory."""
         try:
             return self._read(files, progress)
         except sqlite3.OperationalError as error:
@@ -179,7 +179,7 @@ class SessionWords(Index):
     def find(
         self, question: HistoryQuestion, is_wanted: Callable[[SessionSpan], bool]
     ) -> list[tuple[SessionMatch, SearchedRecord]]:
-        """Find sessions by their best passage, newer first, without older copies of a record."""
+        """Find sessions by their best passage, newest first, without older copies of a record."""
         terms, allowed = self.search(question)
         terms += self._search_exact(question.text.replace('"', "").split())
         if question.kinds:
@@ -267,7 +267,7 @@ class _SessionScore:
 
 
 QUOTED_BYTES = 8 << 20
-"""Bytes of a file read to quote one record. A longer record is listed without a quote."""
+"""The limit for bytes read to quote one record. A longer record is listed without a quote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +326,7 @@ def _hit(
 def _read_quote(
     match: SessionMatch, record: SearchedRecord, path: Path, question: HistoryQuestion
 ) -> RecordHit | None:
-    """Read a record again. If a result's call is not there, look for it in the whole file."""
+    """Read a record again. If a result's call is not near it, look for it in the whole file."""
     entries = _read_again(path, match.span.agent, record.first_line, record.last_line)
     history = History(lambda: entries)
     local = [

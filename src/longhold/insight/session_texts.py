@@ -1,8 +1,8 @@
 """The searchable texts of one session, with their positions in its file.
 
-A record's position is two offsets: of the line that was being read when the reader yielded its
-entry, and of the same line for the previous entry. Reading between them yields the record again,
-even if the reader delays a round.
+A record's position is a pair of offsets. The second is the line at which the reader yielded the
+record's entry, and the first is that line for the previous entry. Reading from the first to the
+second yields the record again, even if the reader delays a round.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class SessionTexts(Struct, frozen=True, kw_only=True, array_like=True):
     title: str = ""
     records: tuple[SearchedRecord, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
-    """Per record: its text, and names by which it can be found."""
+    """The text of each record, and names by which it can be found."""
 
 
 decode = msgspec.msgpack.Decoder(SessionTexts).decode

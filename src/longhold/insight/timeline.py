@@ -1,7 +1,8 @@
 """The context of each call by category, and what each compaction kept.
 
-The total is the provider's count, and the split is estimated. The frame's size is that of a first
-prompt minus its messages. Tokens that the estimates cannot explain were not in the transcript.
+The total is the provider's count, and the shares are estimated. The frame's size is the size of a
+first prompt minus its messages. Tokens that the estimates cannot explain were not in the
+transcript.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ STACK = (
     "tool calls",
     "tool results",
 )
-"""Categories from the bottom up: stable ones first, then changing ones, then all others."""
+"""Categories from the bottom of the chart to the top, with stable categories first."""
 VERBATIM_CHARS = 400
 """How many characters of a user message are searched for in a summary. Longer quotes are rare."""
 
@@ -56,7 +57,7 @@ class Boundary:
 
     def compare(self, text: str) -> None:
         line = one_line(text)
-        # Of a path, the file name is searched for.
+        # For a path, the search looks for the file name.
         keys = {
             n: n.rstrip("/").rpartition("/")[2] if k == "path" else n for n, k in self.names.items()
         }
@@ -71,7 +72,7 @@ class Timeline:
 
 
 def follow_context(history: Sequence[AnyEntry]) -> Timeline:
-    """Fold a history as it was at each moment, so an undo takes effect at its own position."""
+    """Fold a history as it was at each moment. An undo takes effect only at its own position."""
     answers, view, reader = answers_of(history), View(), _ContextReader()
     for at, entry in enumerate(history):
         if at in answers:
@@ -89,7 +90,7 @@ class _Sent:
     tokens: int
     estimates: dict[str, float]
     frame: float | None
-    """Estimated tokens of the logged frame; None if the log lacks it."""
+    """The estimated tokens of the logged frame, or None if the log lacks the frame."""
 
     def point(self, frame: float) -> ContextPoint:
         frame = min(frame if self.frame is None else self.frame, self.tokens)

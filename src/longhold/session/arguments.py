@@ -1,4 +1,4 @@
-"""Check a program's arguments before anything is recorded.
+"""Checks a program's arguments before anything is recorded.
 
 The provider would reject a bad block with every later request. Dictionaries, SDK objects, tuples
 and subclasses of `str` are accepted and recorded as plain JSON.
@@ -149,7 +149,7 @@ def check_block(block: Block, argument: str) -> None:
 
 
 def check_result(output: object, argument: str) -> ResultContent:
-    """Return a tool's output. Empty output is allowed; None is probably a forgotten return."""
+    """Return a tool's output. Empty output is allowed. Reject None, probably a forgotten return."""
     raw = _to_plain(output, argument)
     if raw is None:
         raise InvalidArgument(argument, "None is not a result; give text, or '' if it is empty")

@@ -1,7 +1,6 @@
-"""Compact a list of messages in one call, for programs that need nothing else.
-
-Without a client the summary is a digest and needs no network. System messages stay first, and the
-user's unanswered message is kept. A list that would not get shorter is returned unchanged.
+"""Compacts a list of messages in one call, for programs that need nothing else. Without a client
+the summary is a digest and needs no network. System messages stay first, and the user's unanswered
+message is kept. A list that would not get shorter is returned unchanged.
 """
 
 from collections import Counter
@@ -36,7 +35,7 @@ class CompactedMessages:
     messages: list[JsonObject]
     """The messages to send instead, in the dialect of the input."""
     by: Literal["model", "digest"] | None
-    """Who wrote the summary; None if the list is unchanged."""
+    """What wrote the summary, or None if the list is unchanged."""
     before_tokens: int
     after_tokens: int
     survived: float = 1.0
@@ -66,7 +65,7 @@ async def compact(
         settings: settings that replace the defaults.
 
     Raises:
-        ContextOverflow: the part that cannot be compacted alone exceeds the window.
+        ContextOverflow: even the part that cannot be compacted exceeds the window.
         ConfigError: a client was given without a model, or a message cannot be read.
     """
     if client is not None and not (model := model or str(getattr(client, "name", ""))):
@@ -100,7 +99,7 @@ async def compact(
 def _open_paper(
     messages: list[JsonObject], dialect: Dialect, settings: Settings, client: object, model: str
 ) -> Iterator[Session]:
-    whole = replace(settings, spill=replace(settings.spill, on=False))  # keeps all results
+    whole = replace(settings, spill=replace(settings.spill, on=False))  # keep results whole
     with open_scratch([], whole, client=client, model=model) as paper:
         program = Program(paper._engine)
         program.configure(Wishes(dialect=dialect))

@@ -1,6 +1,6 @@
-"""Messages API, chat completions and Responses: one conversation in three dialects.
+"""One conversation in three dialects: the Messages API, chat completions and Responses.
 
-Internally everything is blocks, so a message has the same key in every dialect.
+Internally all content is stored as blocks, so a message has the same key in every dialect.
 """
 
 from collections.abc import Callable, Sequence

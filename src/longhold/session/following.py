@@ -1,9 +1,9 @@
-"""Follow a caller's list of messages: recognise known messages and record new ones.
+"""Follows a caller's list of messages. It recognises known messages and records new ones.
 
 New messages are appended. Neighbouring messages of one role that were joined or split are still
-recognised. If the owner cut, edited or compacted the list, the session is rewound to the last
-unchanged message, and the log keeps everything. Messages seen in this process are compared by
-value, because that is much faster than hashing.
+recognised. If the caller cut, edited or compacted the list, the session is rewound to the last
+unchanged message. The log keeps everything. Messages seen in this process are compared by value,
+because that is much faster than hashing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ WHY: dict[Reason, str] = {
 
 
 class FollowedList:
-    """The caller's list as last seen: a key for each message, stored in the log."""
+    """The caller's list as last seen. The log stores a key for each message."""
 
     def __init__(self, history: Iterable[AnyEntry] = ()) -> None:
         self.keys: list[str] = []
@@ -65,8 +65,8 @@ class FollowedList:
     def recognise(self, messages: Sequence[object], read: "_Reading", covered: int = 0) -> int:
         """Count the leading messages that are already known.
 
-        The first `covered` messages are behind a summary. They are compared only if nothing after
-        them is known, so an owner that shortens old messages does not undo a compaction.
+        A summary replaces the first `covered` messages. They are compared only if nothing after
+        them is known, so a caller that shortens old messages does not undo a compaction.
         """
         end = min(len(messages), len(self.keys))
         if 0 < covered < end:
@@ -165,7 +165,7 @@ class Following:
         return self.known.recognise(messages, read, self.known.count_covered(self._engine.view))
 
     def _regroup(self, read: "_Reading", kept: int) -> tuple[int, Heard | None]:
-        """Recognise neighbours that their owner joined or split.
+        """Recognise neighbouring messages that the caller joined or split.
 
         Return the number of known messages, and the new part of a message that continues the last
         known one.
@@ -193,8 +193,8 @@ class Following:
         return kept + len(grouped), more
 
     def _find_cut(self, read: "_Reading", kept: int, more: Heard | None, *, is_whole: bool) -> int:
-        """Find the last known message at which the conversation can be cut, so that every later
-        result has its call in the view or in a later message.
+        """Find the last known message at which the conversation can be cut. Every later result must
+        have its call in the view or in a later message.
         """
         view, known = self._engine.view, self.known
         while True:
@@ -236,7 +236,7 @@ class Following:
         waiting = [
             entry
             for entry in _list_pending(view.history, last, view.in_force.dead)
-            # Placeholders for results are not in the owner's list.
+            # Placeholders for results are not in the caller's list.
             if not isinstance(entry, Ran)
             or not is_repair(entry)
             or self._given_id(entry.tool_use_id) in brought

@@ -33,17 +33,17 @@ class SessionOptions(TypedDict, total=False):
     window: int | None
     """The model's window in tokens. 0 looks it up in the table or asks the server."""
     dialect: DialectName | None
-    """The API that requests are written for; by default that of the client, or of the model."""
+    """The API that requests are written for. The default is the API of the client or the model."""
     history: bool | None
-    """Add a tool that opens content that left the view."""
+    """Whether to add a tool that opens content that left the view."""
     memory: bool | None
-    """Add memory across sessions."""
+    """Whether to add memory across sessions."""
     options: Mapping[str, object] | None
-    """Request parameters for the whole session; only for `open`."""
+    """Request parameters for the whole session. Only `open` accepts them."""
     notify: Callable[[str], None]
     """Receives a line for every change to what the model sees."""
     source: str
-    """The source of the request, which decides how long the provider caches the prompt; only for `open`."""
+    """The source of the requests, which decides the cache lifetime. Only `open` accepts it."""
     clock: Callable[[], float]
     """Returns the time in seconds, for tests."""
 
@@ -77,7 +77,7 @@ class Recovery:
     def reset(self) -> None:
         self._backoff = Backoff()
         self._has_recovered = False
-        """True after an overflow in this turn. A second overflow is raised."""
+        """Whether this turn already had an overflow. A second overflow is raised."""
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
         """Return once the call can be retried, or raise if nothing helps."""

@@ -1,7 +1,8 @@
-"""What a program's session does itself: its own tools, History and memory, and overhead calls.
+"""The tools that a program's session runs itself (History and memory), and its overhead calls.
 
 A framework renders requests in its own way, so a fork that Longhold renders reads nothing from the
-provider's cache. So while a framework's call is prepared, forks are sent through the framework.
+provider's cache. Therefore Longhold sends forks through the framework while it prepares a
+framework's call.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

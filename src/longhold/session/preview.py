@@ -1,4 +1,4 @@
-"""Preview a compaction: sizes, prices, lost and surviving content, and good places to split.
+"""Previews a compaction: sizes, prices, lost and surviving content, and good places to split.
 
 It changes nothing and calls no model.
 """
@@ -76,7 +76,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
     has_frame = frame is not None and bool(frame.sections or frame.tools)
     return Preview(
         covered=len(covered),
-        first=segment.items[0].order,  # of a summary, the first message that it replaces
+        first=segment.items[0].order,  # for a summary, its first replaced message
         last=segment.last,
         kept=len(view.items) - len(covered),
         before_tokens=before,
@@ -139,7 +139,7 @@ class Seam:
 
 
 def natural_seams(view: View, most: int = SEAMS) -> list[Seam]:
-    """Find the best places to cut: new requests after long pauses, or else near the middle."""
+    """Find the best places to cut. These are new requests after long pauses or near the middle."""
     end = view.count_compactable()
     at = {entry.n: entry.at for entry in view.history}
     found = [

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from longhold.core.memory.session_memory import MemoryJobs
 
 Differences = dict[str, dict[str, Json]]
-PLUGINS = "plugins"  # the settings that no log has a say in, because they choose code that runs
+PLUGINS = "plugins"  # settings that a log cannot set, because they select code to run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def memory_over(
         unasked=None,
         background=background,
         notify=notify,
-        caller="chat",  # because the program asked for memory, the defaults of a chat apply
+        caller="chat",  # the program requested memory, so the defaults of a chat apply
         clock=clock,
     )
 
@@ -389,7 +389,7 @@ def _drop_ours(sections: Sequence[Section]) -> tuple[Section, ...]:
 
 
 def retraction(view: View, n: object) -> Rewound | Snipped:
-    """Plan the removal of the n-th last message. A rewind removes the last message."""
+    """Plan the removal of the n-th message from the end. A rewind removes the last message."""
     items = view.items
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(items):
         raise NotInHistory(f"there are {len(items)} messages to retract, not {n!r}")
@@ -400,8 +400,8 @@ def retraction(view: View, n: object) -> Rewound | Snipped:
 
 
 def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
-    """Return the last entry to keep: before the user's message n, by default the newest. Any other
-    entry n is itself kept, for example an answer from which to branch.
+    """Return the last entry to keep. If n is a user message (by default the newest), it is the
+    entry before n. Otherwise it is n itself, for example an answer from which to branch.
     """
     asked = [entry.n for entry in history if isinstance(entry, Said) and not entry.hidden]
     if not n:
@@ -421,7 +421,7 @@ def newest_in(store: Store, directory: Path) -> str:
 
 
 def open_log(store: Store, id: str, directory: Path) -> OpenLog:
-    """Open the session with exactly this id. A longer id may belong to another user."""
+    """Open the session with exactly this id. A session with a longer id may be another user's."""
     return store.open(newest_in(store, directory) if id == "newest" else id)
 
 

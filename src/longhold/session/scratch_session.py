@@ -1,4 +1,4 @@
-"""Try out a compaction on a copy of a history: preview, edit, then record or discard it.
+"""Tries out a compaction on a copy of a history, so that a caller can record or discard it.
 
 The copy is a session on a temporary log. Only `take` changes the original session.
 """

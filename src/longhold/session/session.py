@@ -11,8 +11,8 @@ A program that keeps its own list of messages passes the whole list instead:
 
     request = await session.follow(messages)
 
-Both return keyword arguments for the program's client, in its dialect. `recover` takes the exception
-of a call and returns once a retry can help, or raises a Longhold error.
+Both return keyword arguments for the program's client, in its dialect. `recover` receives the
+exception of a call. It returns once a retry can help, or raises a Longhold error.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class Session:
         program: Program | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Wrap an engine and its layers; `open` and `resume` build both.
+        """Wrap an engine and its layers. `open` and `resume` build both.
 
         `ask` asks the model on a fork, or is None. `sleep` is how `recover` waits before a retry.
         """
@@ -134,9 +134,9 @@ class Session:
     ) -> Self:
         """Open a session for a model, with the system prompt and tools of every request.
 
-        - `client`: an Anthropic or OpenAI client, which layers call; sets the default `dialect`.
-        - `id`: the id for `resume`; by default a new one.
-        - `directory`: the project, by default the current directory. Settings are read there.
+        - `client`: an Anthropic or OpenAI client for overhead calls. It sets the default `dialect`.
+        - `id`: the id for `resume`. The default is a new id.
+        - `directory`: the project with its settings. The default is the current directory.
         - `options`: see `SessionOptions`.
         """
         _check_client(client)
@@ -179,7 +179,7 @@ class Session:
     ) -> Self:
         """Build a session over an open log. `hooks` returns its compaction hooks.
 
-        `memory` turns long-term memory on or off; None keeps the previous choice.
+        `memory` turns long-term memory on or off. None keeps the previous choice.
         """
         spill = Spill()
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -233,8 +233,8 @@ class Session:
     ) -> Self:
         """Resume a session as it was set up. Arguments that are given apply from here on.
 
-        Tools that a dead process left open count as interrupted. `id` must be complete; "newest" is
-        the newest session of `directory`, by default the current directory.
+        Tools that a dead process left open count as interrupted. `id` must be complete. "newest" is
+        the newest session of `directory`, which is by default the current directory.
         """
         _check_client(client)
         check_names(options, without=("options", "source"))
@@ -311,12 +311,12 @@ class Session:
 
     @property
     def is_answered(self) -> bool:
-        """True if there is nothing to send: the last message is the model's and has no calls."""
+        """Return whether there is nothing to send, because the last message is a final answer."""
         return self._engine.is_answered()
 
     @property
     def open_calls(self) -> list[ToolUse]:
-        """The tool calls without a result. `prepare` refuses to continue while there are any."""
+        """Return the tool calls without a result. `prepare` raises an error while there are any."""
         last = self.view.open_round()
         return last.missing() if last is not None else []
 
@@ -379,7 +379,7 @@ class Session:
         yield
 
     def retract(self, n: int = 1) -> None:
-        """Remove the n-th last message, or answer with results, from the view. The log keeps it."""
+        """Remove the n-th message from the end, or answer with results, from the view only."""
         self._check_open()
         plan = retraction(self.view, n)
         if isinstance(plan, Snipped) and self.open_calls:
@@ -458,7 +458,7 @@ class Session:
         return self._program.render_request(request)
 
     async def record(self, response: object) -> None:
-        """Record an answer: an SDK object, a dict, a stream, or the events of a stream."""
+        """Record an answer, which is an SDK object, a dict, a stream, or the events of a stream."""
         self._check_open()
         reply = await read_response(response)
         self._pending.check_expected(reply.response_id)
@@ -477,7 +477,7 @@ class Session:
     async def compact(
         self, focus: str = "", *, start: int | None = None, end: int | None = None
     ) -> Compacted:
-        """Summarise history now: all, from `start` on, or up to `end`, with emphasis on `focus`."""
+        """Summarise all history, from `start` on, or up to `end`, with emphasis on `focus`."""
         request = manual_request(focus, start=start, end=end)
         compact = partial(self._layers.compact.compact, self._engine, request)
         return await self._engine.retry_on_overflow(compact)
@@ -499,7 +499,7 @@ class Session:
         keep(self._engine, numbers)
 
     def pin(self, *numbers: int, off: bool = False) -> None:
-        """Keep messages word for word through every compaction, or with `off` no longer.
+        """Keep messages word for word through every compaction. With `off`, stop keeping them.
 
         If a message was compacted, it returns at the end of the view.
         """

@@ -1,4 +1,4 @@
-"""Run asynchronous code from programs without an event loop.
+"""Runs asynchronous code for programs without an event loop.
 
     request = sync(session.prepare())
     for event in sync(agent.run("Fix the login bug")): ...

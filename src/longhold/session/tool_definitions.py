@@ -1,4 +1,4 @@
-"""A program's tools: their definitions in any dialect, with traits declared in place.
+"""The definitions of a program's tools in any dialect, with traits declared in place.
 
     Tool({"name": "lookup", …}, kind="fetch")
 
@@ -27,7 +27,7 @@ class DeclaredTool:
 
     definition: MessageLike
     kind: Kind = ""
-    """Decides how results are treated."""
+    """The kind of tool, which decides how results are treated."""
     clearable: bool | None = None
     """Whether old results may be cleared. None means that the kind decides."""
     limit_chars: int | None = None

@@ -35,7 +35,7 @@ def _close_unwanted(work: "asyncio.Future[_Opened]") -> None:
 
 
 async def close_engine(engine: Engine) -> None:
-    """Close an engine, in a thread if its store may be far away. Cancelling does not stop it."""
+    """Close an engine, in a thread if its store is remote. Cancelling does not stop the closing."""
     if engine.log.has_file:
         engine.close()
     else:
@@ -48,7 +48,7 @@ class PendingRequest:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._asker: asyncio.Task[object] | None = None
-        self._asked = 0  # the entry of the request; 0 if there is none
+        self._asked = 0  # the entry of the request, or 0 if there is none
 
     def begin(self) -> None:
         asked = self._engine.view.asked
@@ -59,7 +59,7 @@ class PendingRequest:
 
     @property
     def is_out(self) -> bool:
-        """True until the log has an answer, from any recorder."""
+        """Return whether the log has no answer to the request yet."""
         if not self._asked:
             return False
         history = self._engine.view.history
@@ -81,10 +81,10 @@ class PendingRequest:
         )
 
     def check_expected(self, response_id: str) -> None:
-        """Raise for an answer that belongs to no request. The last answer may be repeated."""
+        """Raise if an answer belongs to no request. The last answer may be repeated."""
         is_known = response_id and response_id == self._engine.view.response_id
         if not self.is_out and not is_known and self._engine.ends_with_answer():
             raise SessionBusy(
-                f"{self._engine.log.header.session} has no request without an answer; "
+                f"{self._engine.log.header.session} has no pending request;  "
                 "the session did not request this answer"
             )

@@ -184,7 +184,7 @@ def _open(path: Path, flags: int) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}; it must be your own regular file") from error
+        raise StoreError(f"{path}: {error.strerror}; it must be your own plain file") from error
 
 
 def _take_lock(descriptor: int, path: Path) -> None:

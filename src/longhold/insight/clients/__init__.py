@@ -1,1 +1,1 @@
-"""Integrations for other agents: Claude Code's status line and hooks, pi's extension."""
+"""Integrations for other agents, such as Claude Code's status line and hooks and pi's extension."""

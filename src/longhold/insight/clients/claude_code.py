@@ -24,10 +24,10 @@ from longhold.insight.session_files import find_sessions
 from longhold.insight.session_index import open_index
 from longhold.insight.timeline import follow_context
 
-PRICED_TOKENS = 100_000  # nearly every prompt has the same price per token as a prompt of this size
+PRICED_TOKENS = 100_000  # almost all prompts have the token price of a prompt of this size
 REFRESHED_BYTES = 16 << 20
 """Reading a longer session again takes a second, so the last report is used."""
-KEPT_CHARS = 6_000  # about 1,500 tokens per compaction: less than 1 % of a 200K window
+KEPT_CHARS = 6_000  # about 1,500 tokens, less than 1 % of a window of 200K tokens
 JUST_NOW = 8  # a compaction within this many entries of the end is the current one
 WORDS_CHARS, NAMES = 400, 60  # maximum characters per user message, and maximum number of names
 KEEP = "Later work refers to what follows, so the summary must keep it word for word."
@@ -66,7 +66,7 @@ def session_report(path: Path) -> SpendingReport:
 
 
 def keep(given: Mapping[str, Any]) -> str:
-    """Before a compaction, return the facts to keep; after it, the facts that the summary lost."""
+    """Return the facts to keep before a compaction, or the facts that the summary lost after it."""
     with suppress(LongholdError, OSError):
         history = read_entries(Path(str(given.get("transcript_path") or "")))
         is_over = given.get("hook_event_name") != "PreCompact"

@@ -1,4 +1,4 @@
-"""Installs Longhold into another client, and undoes it.
+"""Installs Longhold into another client, or removes it.
 
 All changes are planned before any file is written. The user's content keeps its order. An existing
 status line or server of the same name is not changed.
@@ -43,9 +43,9 @@ _BEGIN, _END = "# longhold: begin", "# longhold: end"
 class FileChange:
     path: Path
     before: str | None
-    """None if the file does not exist."""
+    """The old content, or None if the file does not exist."""
     after: str | None
-    """None to remove the file."""
+    """The new content, or None to remove the file."""
     lines: tuple[str, ...]
     original: str | None = None
     """The file without Longhold's entries, which an undo restores."""
@@ -71,7 +71,7 @@ class FileChange:
 
 
 def plan(client: str, *, undo: bool = False) -> list[FileChange]:
-    """Plan the changes. If nobody changed a file since, an undo restores its original bytes."""
+    """Plan the changes. An undo restores the original bytes of a file that nobody changed."""
     without = {one.path: _restore_original(one) for one in _PLANS[client](undo=True)}
     if undo:
         found = list(without.values())
@@ -88,7 +88,7 @@ def _restore_original(change: FileChange) -> FileChange:
         kept = msgspec.json.decode(_backup(change.path).read_bytes())
     except (OSError, msgspec.DecodeError):
         return change
-    if change.before == change.after:  # because it has no entries of Longhold any more
+    if change.before == change.after:  # because it no longer has Longhold's entries
         return change
     is_ours = kept["before"] is None and (change.after or "{}").strip() == "{}"
     if is_ours or kept["after"] == change.before:
@@ -196,7 +196,7 @@ def _drop_settings(settings: JsonObject) -> list[str]:
 
 
 def _add_server(state: JsonObject) -> list[str]:
-    """Add or repair the server, unless its extra is missing and it would fail at every start."""
+    """Add or repair the server. Without its extra the server would fail, so it is not added."""
     servers = state.get("mcpServers")
     known = servers.get(NAME) if isinstance(servers, dict) else None
     if known is not None and not _is_our_server(known):

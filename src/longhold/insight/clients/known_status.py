@@ -1,5 +1,5 @@
 """A fast path for Claude Code's status line, with figures that the last full run stored. Claude
-Code asks for the line after each answer and every ten seconds, in every open session. A full run
+Code requests the line after each answer and every ten seconds, in every open session. A full run
 loads the price tables and reads the session for avoidable costs, which takes ten times as long.
 """
 

@@ -1,1 +1,1 @@
-"""Pages about sessions: a self-contained HTML file, or the same served live on loopback."""
+"""Pages about sessions, as a self-contained HTML file or served live on loopback."""

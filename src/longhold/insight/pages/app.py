@@ -25,11 +25,11 @@ from longhold.insight.pages.followed import FollowedSessions
 from longhold.insight.pages.html import policy, render, session_columns
 
 WAITING_EVENTS = 256
-"""Queued events per page. A page that falls further behind is disconnected and reconnects."""
+"""The limit for queued events per page. A page that falls further behind must reconnect."""
 
 
 class Feed:
-    """Belongs to one event loop; call `publish` and `subscribe` on it."""
+    """Belongs to one event loop. Call `publish` and `subscribe` only on that loop."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[bytes | None]] = set()
@@ -82,7 +82,7 @@ def application(
     port: int,
     undo: Undo | None = None,
 ) -> Starlette:
-    """Build the app. `undo(session, number)` returns a message."""
+    """Build the app. `undo(session, number)` undoes a change and returns a message for the user."""
     site = _Site(sessions, token=token, port=port, undo=undo)
 
     @asynccontextmanager

@@ -16,7 +16,7 @@ from longhold.insight.pages.html import SessionRow
 from longhold.insight.pages.session_data import SessionData
 from longhold.insight.pages.tables import changes, sanitise
 
-OPEN_SESSIONS = 6  # sessions kept in memory. A 10 MB session takes about 60 MB.
+OPEN_SESSIONS = 6  # how many sessions stay in memory. A 10 MB session takes about 60 MB.
 HEAD = (
     *("title", "model", "last_at", "entries", "totals"),
     *("avoidable_usd", "estimated_usd", "hit_share", "categories"),
@@ -24,12 +24,12 @@ HEAD = (
 """Fields that change with every call, in addition to the tables."""
 WHOLE_CHARS = 8 << 20  # limit for one text, because browsers do not show more
 FOLLOW_SHARE = 0.2
-"""Share of one core for re-reading growing sessions. The list of sessions gets the same share."""
+"""The share of one core for re-reading sessions. The list of sessions gets the same share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSession:
-    """A session that may be shown; no other file can be requested."""
+    """A session that may be shown. Clients cannot request any other file."""
 
     row: SessionRow
     path: Path
@@ -47,11 +47,11 @@ class _OpenSession:
     read: ReadSession
     stamp: str
     next_look: float
-    """Earliest next read, to keep re-reading a long session within its share of a core."""
+    """The time of the earliest next read, which limits the cost of re-reading a long session."""
 
 
 class FollowedSessions:
-    """Thread-safe; reads one session at a time."""
+    """Reads one session at a time. All methods are thread-safe."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class FollowedSessions:
             return [match.n for match in found]
 
     def changes(self) -> list[dict[str, Any]]:
-        """Read the open sessions again if due, and return the additions for their pages."""
+        """Read the open sessions again if it is time, and return the additions for their pages."""
         with self._lock:
             now = time.monotonic()
             due = [id for id, one in self._open.items() if one.next_look <= now]
@@ -113,7 +113,7 @@ class FollowedSessions:
         try:
             after = self._read_again(listed)
         except (LongholdError, OSError):
-            return None  # because a line is partly written; the next read finds all of it
+            return None  # because the last line may be incomplete until the next read
         head = {name: getattr(after, name) for name in HEAD}
         tables = changes(before.read.data.tables, after.tables)
         return {"session": id, "head": head, "tables": tables}

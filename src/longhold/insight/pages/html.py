@@ -22,7 +22,7 @@ from longhold.insight.report import IN_ORDER
 
 NAME_CHARS = 400
 MOST_ROWS = 5_000
-"""Rows per table. Days and months keep the newest, other tables the most expensive."""
+"""The limit for rows. Tables by time keep the newest rows, other tables the most expensive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class SessionRow:
     saved_usd: float | None = None
     """The saving relative to the client's unmodified requests. Only a gateway knows it."""
     decisions: Mapping[int, tuple[float, float]] | None = None
-    """By entry: the predicted and actual savings until the next decision."""
+    """The predicted and actual savings until the next decision, by entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def _fill(document: PageDocument) -> str:
         "data": json_in_html(document),
         "script": _join_static(SCRIPTS),
     }
-    # One pass, so that inserted parts are not searched for placeholders.
+    # Replace in one pass, so that inserted parts are not searched for placeholders.
     return _HOLE.sub(lambda hole: parts[hole[1]], _static("page.html"))
 
 

@@ -22,10 +22,10 @@ from longhold.insight.read_session import sum_session
 from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
 
 LINE_CHARS = 600
-LOST_NAMES = 300  # names listed as lost by one compaction. Further names are only counted.
+LOST_NAMES = 300  # how many lost names a compaction lists. Further names are only counted.
 USD_DIGITS, TIME_DIGITS = 6, 1
 MESSAGE_CHARS = 20_000  # limit for one message. `longhold serve` shows the rest.
-SUMMARY_CHARS = 60_000  # limit for a summary: the longest have about 15,000 tokens
+SUMMARY_CHARS = 60_000  # limit for a summary. The longest have about 15,000 tokens.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class SessionData:
     totals: JsonObject
     avoidable_usd: float
     estimated_usd: float
-    """Estimated cost of output and summaries without recorded usage, not part of the totals."""
+    """The estimated cost of output and summaries without usage. The totals do not include it."""
     hit_share: float
     cut_messages: int
     problems: tuple[str, ...]
@@ -147,7 +147,7 @@ def _turn_columns(turns: Sequence[ExplainedTurn], states: dict[int, str]) -> Col
 
 def _change_columns(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Columns:
     times = {entry.n: round(entry.at, TIME_DIGITS) for entry in history}
-    # Breaks that a change by Longhold explains.
+    # Count cache breaks that a change by Longhold explains.
     expected = {entry.n for entry in history if isinstance(entry, CacheBroke) and entry.expected}
     acts = [act for turn in turns for act in turn.acts]
     return {
@@ -172,8 +172,8 @@ def _compaction_columns(timeline: Timeline, view: View) -> Columns:
         "replaced": [one.replaced for one in found],
         "summary": [sanitise(text, SUMMARY_CHARS) for text in texts],
         "chars": [len(text) for text in texts],
-        # Exact names in the last messages and tool inputs, and those that are nowhere in the view
-        # afterwards, each with its kind.
+        # The number of exact names in the last messages and tool inputs, and those of them that
+        # the view lacks afterwards, each with its kind.
         "names": [len(one.names) for one in found],
         "lost": [
             [(sanitise(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]]

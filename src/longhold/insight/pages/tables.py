@@ -1,4 +1,4 @@
-"""The tables of a page, stored by column, which avoids repeated names and compresses well."""
+"""The tables of a page, stored by column to avoid repeated names and to compress well."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ class MessageRow:
     state: str
     """The final state for the model: `shown`, or the kind of change that removed it."""
     by: int
-    """The entry that removed it from the view; 0 while it is shown."""
+    """The entry that removed it from the view, or 0 while it is shown."""
 
 
 def columns(row: type, rows: Sequence[Any]) -> Columns:
@@ -62,7 +62,7 @@ def length(table: Columns) -> int:
 
 
 def changes(before: Tables, after: Tables) -> dict[str, dict[str, Any]]:
-    """Return the update for each table of a shown page: keep `from` rows, append the rest."""
+    """Return updates for the tables of an open page. Each keeps `from` rows and adds the rest."""
     found = {}
     for name, table in after.items():
         old = before.get(name, {})

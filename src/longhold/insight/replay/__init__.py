@@ -1,1 +1,1 @@
-"""Replays recorded sessions under other policies, for their cost and regret."""
+"""Replays recorded sessions under other policies to measure the cost and regret of each."""

@@ -1,7 +1,7 @@
 """Bills prompts with the simulator's tokens and cache, without an API.
 
-Prompts are not validated. A replay also counts and bills prompts that exceed the window. Message
-objects that the previous prompt also had are not measured again.
+Prompts are not validated. A replay also counts and bills prompts that exceed the window. Messages
+that the previous prompt already contained are not measured again.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ WORKSPACE = "replay"
 class PromptBill:
     usage: Usage
     moved: bool
-    """True if the prompt does not start with the whole previous prompt of the same source."""
+    """Whether the prompt does not start with the whole previous prompt of the same source."""
     read_by: Counter[str] = field(default_factory=Counter)
     """Tokens read from the cache: `frame` (system prompt and tools), `results`, `text`."""
     cleared: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class PromptBill:
 
 class PromptBiller:
     def __init__(self, clock: SimulatorClock, counter: TokenCounter, density: float = 1.0) -> None:
-        """`density`: the provider's tokens per simulator token."""
+        """`density` is the number of the provider's tokens per simulator token."""
         self._counter = counter
         self._clock = clock
         self._density = density
@@ -43,7 +43,7 @@ class PromptBiller:
         self._model = ""
         self._known: list[tuple[JsonObject, list[PromptPiece]]] = []
         self._ends: dict[str, tuple[int, bytes]] = {}
-        """Per source: the number of pieces of the last prompt, and their hash."""
+        """The number of pieces in each source's last prompt, and their hash."""
 
     def bill(self, request: Request, source: str = "main") -> PromptBill:
         """Bill a prompt and make its cache writes readable."""

@@ -1,11 +1,11 @@
 """The least that a recorded session could have cost, with hindsight.
 
 Each call reads the system prompt and tools, new content, and earlier results that it or a later
-call needed (see `regret`). Messages and answers are read only by the next call, because one line
-can keep a name. A result that was not kept until it is needed is sent again, once. Unrecorded
-history costs nothing here, and a message that was retracted and sent again counts twice. After a
-pause longer than the lifetime, kept content is written again. Pings and another lifetime could
-avoid this cost and are not considered.
+call needed (see `regret`). Only the next call reads a message or an answer, because a short line
+can keep the names in it. A result that was not kept until a call needs it is sent once more.
+Unrecorded history costs nothing here, and a message that was retracted and sent again counts twice.
+After a pause longer than the lifetime, kept content is written again. Pings and another lifetime
+could avoid this cost and are not considered.
 """
 
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class SentCalls:
     at: list[float] = field(default_factory=list)
     frame: int = 0
     new: list[int] = field(default_factory=list)
-    """For each call the tokens that it was the first to read, without the frame."""
+    """For each call, the tokens that no earlier call had read, without the frame."""
     output: int = 0
     arrived: dict[str, tuple[int, int]] = field(default_factory=dict)
     """For each result, the call that first read it, and its tokens."""
@@ -47,7 +47,7 @@ class SentCalls:
 
 
 def least_cost(recording: RecordedSession, model: str, lifetime: str) -> dict[str, float]:
-    """Return dollars by cause, as `ReplayResult.paid`; empty for a model without a price."""
+    """Return dollars by cause, like `ReplayResult.paid`, or {} for a model without a price."""
     if (listed := prices(model)) is None:
         return {}
     price, calls = listed.select_tier(0), list_calls(recording, model)
@@ -69,7 +69,7 @@ def least_cost(recording: RecordedSession, model: str, lifetime: str) -> dict[st
 
 
 def read_limit(file: SessionFile) -> bytes:
-    """Return the least cost of a file's session in dollars, encoded; 0 if it cannot be read."""
+    """Return the encoded least cost of a session in dollars, or 0 if the file cannot be read."""
     try:
         found = read_recording(file.path)
         usd = sum(least_cost(found, found.model, found.lifetime).values()) if found.answers else 0.0

@@ -1,7 +1,6 @@
-"""Context policies of other libraries as stages, for comparison in a replay.
-
-Each has its authors' documented settings. Summaries are written on a fork that reads the cached
-prefix, which is the cheapest way.
+"""Context policies of other libraries as stages, for comparison in a replay. Each policy has the
+settings that its authors document. Summaries are written on a fork that reads the cached prefix,
+which is the cheapest way.
 """
 
 from collections.abc import Iterable
@@ -18,15 +17,15 @@ from longhold.core.turn.fork.asking import AskFork, ForkRequest
 from longhold.core.view.items import Item, Result, Round, Spoken, render
 
 LINE_SHARE = 0.8
-"""Share of the window at which libraries free space by default (0.8 to 0.9)."""
+"""The share of the window at which libraries free space. Their defaults are 0.8 to 0.9."""
 KEPT_MESSAGES = 20
 WINDOW_MESSAGES = 40
-"""Twice as many as a policy with summaries keeps, because nothing else remains of the history."""
+"""Twice the number that policies with summaries keep, because nothing else is kept."""
 KEPT_RESULTS = 10
 PROVIDER_LINE_TOKENS = 150_000
 """The default compaction threshold of the Messages API."""
 SUMMARY_CHARS = 20_000
-"""The 5,000 tokens billed for a summary, in characters."""
+"""About 5,000 tokens, which is the billed size of a summary."""
 ASKED = "Summarise the conversation so far, so that the work can go on from the summary alone."
 GONE = "[cleared]"
 

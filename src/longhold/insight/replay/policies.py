@@ -148,7 +148,7 @@ BY_WEIGHT = tuple(
 )
 POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, *WITHOUT, *BY_WEIGHT)}
 DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
-"""Compared by default, in addition to the recording."""
+"""The policies that are compared by default, in addition to the recording."""
 
 
 def select_policies(names: tuple[str, ...]) -> list[Policy]:

@@ -30,16 +30,16 @@ from longhold.insight.transcripts.formats import is_log, open_transcript
 WORDS = tuple(
     (files("longhold.insight.replay") / "filler_words.txt").read_text(encoding="utf-8").split()
 )
-"""Fills frames of a given size. The list is fixed, so editing this module changes no figure."""
+"""Words that fill frames of a given size. The list is fixed, so that figures do not change."""
 LARGEST_FRAME_TOKENS = 70_000
-"""No recorded client has a larger frame. Further tokens of a first call are history."""
+"""No recorded client has a larger frame. The other tokens of a first call are history."""
 SMALLEST_FRAME_TOKENS = 1_000
 LEAST_NAME_CHARS = 6
 """Shorter names are too often common words."""
 DENSITIES = (0.8, 1.6)
 """A ratio outside this range shows that the record lacks content."""
 EXACT: frozenset[NameKind] = frozenset({"path", "name", "id", "address"})
-"""Names that cannot be guessed; numbers and flags can."""
+"""Kinds of names that a model cannot guess. Numbers and flags can be guessed."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class RecordedSession:
     name: str
     entries: Sequence[AnyEntry]
     broken: int = 0
-    """Records of the file that could not be read."""
+    """The number of records in the file that could not be read."""
     skipped: int = 0
-    """Records of kinds that are not part of a conversation."""
+    """The number of records that are not part of a conversation."""
     counter: TokenCounter = field(default_factory=lambda: TokenCounter(BillingSettings()))
     """Caches token counts for all replays."""
     _names: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class RecordedSession:
 
     @cached_property
     def lifetime(self) -> str:
-        """The cache lifetime that the client used."""
+        """Return the cache lifetime that the client used."""
         hours = sum(answer.usage.written_1h_tokens for answer in self.answers)
         return "1h" if hours * 2 > sum(a.usage.cache_write_tokens for a in self.answers) else "5m"
 
@@ -75,9 +75,9 @@ class RecordedSession:
 
     @cached_property
     def density(self) -> float:
-        """Ratio of the recorded model's token counts to the simulator's.
+        """Return the ratio of the recorded model's token counts to the simulator's counts.
 
-        Computed from the growth of the prompts, which includes text that clients add but do not record.
+        It is computed from the growth of the prompts, which also contain unrecorded text.
         """
         grown = counted = before = between = 0
         is_whole, meter = False, PieceMeter(self.counter, 1.0)
@@ -105,7 +105,8 @@ class RecordedSession:
     def names(self, entry: AnyEntry) -> tuple[str, ...]:
         """Return the exact names in messages, answers and results.
 
-        Names are in order of appearance, because the first missing source may restore the next one.
+        Names are in order of appearance, because restoring one source may restore the next name
+        too.
         """
         if entry.n not in self._names:
             found = find_names(_text(entry))
@@ -179,7 +180,7 @@ def _sizes(entries: Sequence[AnyEntry]) -> tuple[int, int]:
 
 
 def _list_unexplained(entries: Sequence[AnyEntry]) -> list[int]:
-    """Return the unexplained tokens of the first prompt, and of the first after each compaction."""
+    """Return the unexplained tokens of the first prompt, and of those after each compaction."""
     found, said, is_due = [], NOTHING, True
     for entry in entries:
         if isinstance(entry, Replied) and entry.usage and entry.usage.prompt_tokens and is_due:

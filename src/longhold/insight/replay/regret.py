@@ -25,7 +25,7 @@ from longhold.core.view.items import Round, Spoken
 from longhold.insight.replay.recorded_session import RecordedSession
 
 SERVED_SHARE = 0.9
-"""Share of lines that the earlier result must contain. A smaller share means a changed file."""
+"""The share of lines that an earlier result must contain. Less means that the file changed."""
 READ = "read "
 _NUMBER = re.compile(r"^\s*\d+(→|\t|\||:)")
 """Line numbers of read tools. They are removed because edits above shift them."""
@@ -54,7 +54,7 @@ class Needs:
     _open: dict[str, ToolUse] = field(default_factory=dict)
     _seen: dict[str, list[SeenResult]] = field(default_factory=lambda: defaultdict(list))
     _touched: dict[str, None] = field(default_factory=dict)
-    """Files read or edited, newest last."""
+    """Files that were read or edited, newest last."""
 
     def follow(self, entry: AnyEntry) -> Need | None:
         match entry:
@@ -126,7 +126,7 @@ def _serves(earlier: SeenResult, later: SeenResult) -> bool:
 
 
 NEWEST_SOURCES = 8
-"""How many of the newest sources of a name are checked, in addition to the first."""
+"""How many of a name's newest sources are checked, in addition to its first source."""
 
 
 CLEARED = "cleared and asked again"
@@ -147,18 +147,18 @@ class Regrets:
     recording: RecordedSession
     view: Callable[[], View]
     number: Callable[[int], int]
-    """Number of a recorded entry in the log of the replay; 0 if missing."""
+    """Returns the number of a recorded entry in the replay's log, or 0 if it is missing."""
     needs: Needs = field(default_factory=Needs)
     restored: frozenset[str] = frozenset()
     _offered: dict[str, list[str]] = field(default_factory=dict)
-    """For each text that the next compaction may restore, the results in it."""
+    """The results in each text that the next compaction may restore."""
     _holders: dict[str, list[RegretSource]] = field(default_factory=lambda: defaultdict(list))
     _results: dict[str, RegretSource] = field(default_factory=dict)
     _back: set[int] = field(default_factory=set)
-    """Sources missed once, which count as restored."""
+    """Sources that were missed once. They count as restored."""
 
     def offer(self, files: int, chars: int, *, without: Iterable[str] = ()) -> list[str]:
-        """Return the files read last, newest first, each with all readings that fit."""
+        """Return the files that were read last, newest first, each with all readings that fit."""
         self._offered = {}
         for path, readings in self.needs.newest_files(files, without):
             ids, text = _fit_readings(readings, chars)
@@ -177,7 +177,7 @@ class Regrets:
                 )
 
     def follow(self, entry: AnyEntry) -> Iterator[RegretSource]:
-        """Follow an entry of the replay's log; yield the sources that it missed."""
+        """Follow an entry of the replay's log, and yield the sources that it missed."""
         need = self.needs.follow(entry)
         if need is not None and (missed := self._find_missed_result(need)) is not None:
             is_there = self.view().round_of(missed.tool_use_id) is not None
@@ -198,7 +198,7 @@ class Regrets:
         self._back.update(numbers, gone)
 
     def _is_placed(self, source: RegretSource) -> bool:
-        """Return whether the view contains the source. False if a result has no recorded call."""
+        """Return whether the view contains the source. Return False for a result without a call."""
         if source.tool_use_id:
             return self.view().round_of(source.tool_use_id) is not None
         return self.view().item_of(self.number(source.n)) is not None
@@ -234,7 +234,7 @@ class Regrets:
         return shown is None or name in shown
 
     def _find_shown(self, source: RegretSource) -> str | None:
-        """Return the text shown instead of a source ("" if none), or None if it is in full view."""
+        """Return the text shown instead of a source ("" if none), or None if all of it is shown."""
         view = self.view()
         if source.tool_use_id:
             return _find_result_text(view, source.tool_use_id)
@@ -262,7 +262,7 @@ def _source(entry: AnyEntry) -> RegretSource | None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return the part of a name that a summary must contain: the last two parts of a path."""
+    """Return the part of a name that a summary must contain. Of a path, these are two parts."""
     return "/".join(name.rstrip("/").split("/")[-2:])
 
 

@@ -17,11 +17,11 @@ USD_DIGITS = 4
 class ReplayResult:
     prompts: list[int] = field(default_factory=list)
     gauged: list[int] = field(default_factory=list)
-    """Prompt tokens of each call as the gauge estimates them. These trigger compactions."""
+    """The estimated prompt tokens of each call. These estimates trigger compactions."""
     main: Tally = field(default_factory=Tally)
     """The conversation's calls. Every policy gets the recorded answers."""
     own: dict[str, Tally] = field(default_factory=dict)
-    """Overhead calls by layer."""
+    """The overhead calls of each layer."""
     cleared: list[tuple[int, Cleared]] = field(default_factory=list)
     """Clearings, each with the number of the call after it."""
     compactions: int = 0
@@ -32,10 +32,10 @@ class ReplayResult:
     """Sources that a later call or answer needed after they had left the view, by kind."""
     needed_tokens: Counter[str] = field(default_factory=Counter)
     needed_usd: float = 0.0
-    """The cost of fetching them again."""
+    """The cost of fetching the needed sources again."""
     paid: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Dollars of the conversation's calls: `frame`, `text` and `results` for cache reads; `new`,
-    `moved` (after a change by Longhold) and `expired` for the rest of the prompt; `output`."""
+    """Dollars of the conversation's calls: `frame`, `text` and `results` for cache reads, `new`,
+    `moved` (after a change by Longhold) and `expired` for the rest of the prompt, and `output`."""
     stopped: str = ""
 
     def add_call(self, call: Tally, gauged_tokens: int) -> None:
@@ -109,7 +109,7 @@ class Figures:
 class PolicyFigures(Figures):
     sessions: int
     asked_again: int
-    """Regretted results that a later call requested again. Of the others, only a name was used."""
+    """Regretted results that a later call requested again. Of the others, an answer used a name."""
     cleared_and_asked_again: int
     """Results in `asked_again` that had been cleared. A compaction removed the others."""
     regret_tokens: int
@@ -168,9 +168,9 @@ ALIKE_SHARE = 0.05
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyStanding:
     fitting: int
-    """Number of other policies that stay under the window."""
+    """The number of other policies that stay under the window."""
     cheaper: tuple[str, ...]
-    """Fitting policies that cost less."""
+    """Policies under the window that cost less."""
     less_regret: tuple[str, ...]
     """Other policies with a mean context of the same size and less regret."""
 

@@ -42,11 +42,11 @@ PROMPT_TOKENS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
     model: str = ""
-    """The model for prices and tokens; "" means each recording's model."""
+    """The model for prices and tokens. "" means each recording's own model."""
     lifetime: str = ""
-    """Cache lifetime, 5m or 1h; "" means as recorded."""
+    """The cache lifetime, 5m or 1h. "" means the recorded lifetime."""
     window_tokens: int = 0
-    """0 means the window that the recording shows, else the model's."""
+    """The window. 0 means the window that the recording shows, or else the model's window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class RecordedFigures(Figures):
 
     @property
     def read_ratio(self) -> float | None:
-        """Cache reads of the simulator divided by the recorded ones."""
+        """Return the simulator's cache reads divided by the recorded cache reads."""
         return _read_ratio(self.simulated_read, self.tally.cache_read_tokens)
 
     def to_json(self) -> JsonObject:
@@ -97,7 +97,7 @@ class ReplayReport:
     as_recorded: RecordedFigures
     policies: dict[str, PolicyFigures]
     at_best: dict[str, float] = field(default_factory=dict)
-    """The least that any policy could have paid, in dollars by cause; see `limit`."""
+    """The least that any policy could have paid, in dollars by cause. See `limit`."""
     by_session: tuple[dict[str, object], ...] = ()
 
     def document(self) -> dict[str, object]:
@@ -143,7 +143,7 @@ def replay_file(path: Path, names: Sequence[str], options: ReplayOptions) -> Fil
 
 
 def _price_recorded(answer: UniqueAnswer, model: str) -> Tally:
-    """Price a recorded call for a model that may count the prompt in other tokens."""
+    """Price a recorded call for a model, even if the model's tokenizer counts differently."""
     scale = capabilities(model).tokenizer_scale / capabilities(answer.model).tokenizer_scale
     counted = {name: round(getattr(answer.usage, name) * scale) for name in PROMPT_TOKENS}
     paid = price_call(model, structs.replace(answer.usage, **counted))
@@ -163,7 +163,7 @@ def replay(
     *,
     advance: Callable[[int], None] = lambda count: None,
 ) -> ReplayReport:
-    """Replay recordings under each policy. `advance` is called with the bytes done."""
+    """Replay recordings under each policy. `advance` receives the number of bytes done."""
     files = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
     names = [policy.name for policy in policies]
     if len(files) == 1:

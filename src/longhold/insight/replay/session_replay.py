@@ -1,6 +1,6 @@
 """Replays a recorded session call by call, with its recorded pauses, under other rules.
 
-Messages, results and answers come from the recording; the given stages decide what leaves the view.
+Messages, results and answers come from the recording. The given stages decide what leaves the view.
 A simulated provider bills every prompt, including overhead calls. Recorded compactions are played
 only with `as_recorded`.
 """
@@ -58,7 +58,7 @@ from longhold.insight.replay.regret import Regrets, RegretSource
 from longhold.insight.replay.result import ReplayResult
 
 TOOLS = ("Edit", "Read", "Write", MEMORY)
-"""Listed in the frame for the layers that need these tools."""
+"""Tools that the frame must list, because some layers need them."""
 JOB_SECONDS = 60.0
 ASKING_TOKENS = 150
 """Output tokens of an answer that only calls a tool."""
@@ -73,7 +73,7 @@ SUMMARY = "\n\n".join(f"## {n}. {title}\n{WRITTEN}" for n, title in HEADINGS.ite
 class ForkSize:
     calls: int = 1
     output_tokens: int = 0
-    """Total over all its calls."""
+    """The total over all calls of the fork."""
 
 
 FORK_SIZES = {
@@ -81,7 +81,7 @@ FORK_SIZES = {
     "notes": ForkSize(calls=2, output_tokens=950),
     "memory": ForkSize(calls=2, output_tokens=400),
 }
-"""A typical summary; two calls for a few edits of notes or for a memory."""
+"""Typical sizes. Notes and memories take two calls for a few edits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +243,7 @@ class SessionReplay:
 
     async def _answer(self, entry: Replied) -> None:
         said = self.engine.view.messages()[-1:]
-        is_sendable = bool(said) and said[0].role == "user"  # False if the recording begins late
+        is_sendable = bool(said) and said[0].role == "user"  # not if the recording begins late
         is_call = bool(entry.usage and entry.usage.prompt_tokens) and is_sendable
         usage = None
         if is_call and entry.response_id not in self._responses:
@@ -283,7 +283,7 @@ class SessionReplay:
         for made in self.engine.view.history[before:]:
             self.result.add_change(made)
             self._regrets.see(made)
-        await self._end_jobs()  # for example a summary
+        await self._end_jobs()  # such as a summary
         bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
@@ -293,7 +293,7 @@ class SessionReplay:
         return usage
 
     def _explain(self, bill: PromptBill, usage: Usage) -> None:
-        """Add the call's price by cause. A change does not count tokens that a pause made cold."""
+        """Add the call's price by cause. If the cache had expired, that is the only cause."""
         now, model = self._clock.now(), self.engine.model
         lives = lifetime_seconds(model, self.engine.frame.lifetime)
         is_cold = self._called_at is not None and now - self._called_at > lives

@@ -1,9 +1,9 @@
 """Reads and writes rollouts of the Codex CLI.
 
-Only usage, rollbacks (`Snipped`) and titles are read from events; other events repeat the response
+Only usage, rollbacks (`Snipped`) and titles are read from events. Other events repeat the response
 items. Usage can come before, between or after the items of an answer, so a round is delayed until
-the next begins. A compaction's summary is its replacement messages up to the first of the model.
-Written files lack tools and usage.
+the next begins. A compaction's summary consists of its replacement messages before the model's
+first message. Written files lack tools and usage.
 """
 
 from collections.abc import Iterable, Iterator

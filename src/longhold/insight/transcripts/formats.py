@@ -30,10 +30,10 @@ SNIFF_LINE_BYTES = 32 << 20
 ORIGIN_LINES = 50  # records at the start that are searched for the session's id and directory
 
 LINE_BYTES = 128 << 20
-"""Limit for one record or a one-line document: ten times the largest that we have seen."""
+"""The limit for one line, which is ten times the longest line that we have seen."""
 UNPACKED_TIMES, UNPACKED_FLOOR_BYTES = 200, 64 << 20
-"""Limits for unpacking: the factor, and a size that is always allowed. Transcripts compress to a
-twentieth; a file that compresses to a thousandth was crafted."""
+"""The limits for unpacking are a factor and a size that is always allowed. Transcripts compress to
+a twentieth. A file that compresses to a thousandth was crafted as an attack."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
@@ -54,7 +54,7 @@ class Format(Protocol):
 CLIENTS = ("claude-code", "codex", "pi")
 """Formats of agents that store sessions. Their modules are imported on demand."""
 FORMATS = (*CLIENTS, "anthropic", "openai")
-"""In the order of detection. The last two are lists of messages."""
+"""All formats in the order of detection. The last two are lists of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _origin(first: bytes) -> tuple[str, str]:
 
 
 def _told_directory(line: bytes) -> str:
-    """Return the directory of an old Codex file, which is only in the text for the model."""
+    """Return the directory of an old Codex session, which is only in the text for the model."""
     told = re.search(rb"<environment_context>.{0,200}?<cwd>([^<]{1,4096})</cwd>", line)
     return told[1].decode(errors="replace") if told else ""
 
@@ -198,7 +198,7 @@ def _recognise(path: Path, first: bytes) -> Format:
 def _lines(
     path: Path, file: IO[bytes], raw: IO[bytes], progress: Progress | None
 ) -> Iterator[bytes]:
-    """Yield lines, and report the position in the (packed) file."""
+    """Yield lines, and report the position in the file, which may be compressed."""
     most = max(UNPACKED_FLOOR_BYTES, UNPACKED_TIMES * os.fstat(raw.fileno()).st_size)
     left = most
     try:

@@ -1,9 +1,9 @@
 """Reads and writes sessions of the pi coding agent.
 
 Newer sessions are trees, and the active branch is read. A compaction covers everything before the
-first entry it keeps. pi does not resend a failed or stopped answer, so it becomes `Failed`. The
-same view always gives the same file, without system prompt and tools, and with zero usage, because
-a view does not hold usage per answer.
+first entry it keeps. pi does not resend a failed or stopped answer, so such an answer becomes
+`Failed`. The same view always gives the same file, without system prompt and tools. Usage is
+written as zero, because a view has no usage per answer.
 """
 
 import itertools
@@ -79,7 +79,7 @@ _decoder = msgspec.json.Decoder(_Head)
 def _active_branch(
     lines: Iterable[tuple[int, bytes]], account: ImportAccount, off_branch: OffBranch
 ) -> Numbered:
-    """Yield the active branch. `off_branch` gets the answers of others, which were also billed."""
+    """Yield the active branch. `off_branch` gets the answers of other branches, also billed."""
     held: dict[str, _Record] = {}
     last: str | None = None
     for number, line in lines:

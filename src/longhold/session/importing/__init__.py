@@ -1,1 +1,1 @@
-"""Read the messages and requests of provider APIs into log entries."""
+"""Reads the messages and requests of provider APIs into log entries."""

@@ -1,7 +1,8 @@
-"""Message lists of the Messages API and of chat completions: a request, or a bare list.
+"""Reads message lists of the Messages API and of chat completions, as a request or a bare list.
 
-Leading system messages become the frame, later ones hidden messages. Chat completions have no place
-for thinking, error flags, images in results and files that are not base64. These are counted.
+Leading system messages become the frame, and later system messages become hidden messages. Chat
+completions have no place for thinking, error flags, images in results and files that are not
+base64. The account counts the omitted parts.
 """
 
 import re
@@ -45,8 +46,8 @@ _FRAME = frozenset(
 
 
 def provider_of(first: bytes) -> str | None:
-    """Return the format of a beginning, cut anywhere. Words of Anthropic's format decide, because a
-    tool's input may have words of the other.
+    """Return the format of a file from its first bytes. Anthropic's keywords decide, because a
+    tool's input may contain keywords of the other format.
     """
     if first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"[", b"{") or not _LIST.search(first):
         return None

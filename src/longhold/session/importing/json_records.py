@@ -1,4 +1,4 @@
-"""Read JSON records, one per line. The account lists unreadable ones by line, with the reason."""
+"""Reads JSON records, one per line. The account lists unreadable lines with the reason."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -78,7 +78,7 @@ def check_record(number: int, value: Json | UnreadableRecord, account: ImportAcc
 
 
 def seconds(timestamp: Json) -> float:
-    """Parse an ISO timestamp (UTC by default) or milliseconds since the epoch; 0 if neither."""
+    """Parse an ISO timestamp (UTC by default) or milliseconds since the epoch, or return 0."""
     if isinstance(timestamp, bool) or not isinstance(timestamp, int | float | str):
         return 0.0
     try:

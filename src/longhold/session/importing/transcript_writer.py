@@ -1,4 +1,4 @@
-"""Write an importer's entries one by one, with numbers, times and measures."""
+"""Writes an importer's entries one by one, with numbers, times and measures."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -152,19 +152,18 @@ class TranscriptWriter:
 
 
 class Dialogue:
-    """Pairs calls and results of a file, even a damaged one. Repairs are counted in the account.
-
-    An answer in pieces becomes one round. A duplicate id is renamed together with its result.
+    """Pairs calls and results of a file, even a damaged one. The account counts repairs. An answer
+    in several pieces becomes one round. A duplicate id is renamed together with its result.
     """
 
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._repaired = writer.account.repaired
         self._answer = ""
-        """The answer that another piece would continue; "" once anything else followed it."""
+        """The answer that another piece would continue, or "" once anything else followed it."""
         self._last_answer = ""
         self._waiting: dict[str, list[str]] = {}
-        """Tool uses of the last answer without a result: the file's id, then Longhold's ids."""
+        """Tool uses of the last answer without a result, as Longhold's ids by the file's id."""
         self._ours: dict[str, str] = {}
         self._taken: set[str] = {""}
         self._copies: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Claude Code transcripts: JSONL, several records per answer, compaction boundaries."""
+"""Claude Code transcripts. These are JSONL files with several records per answer."""
 
 from longhold.insight.transcripts.claude_code.agents import calls_beside
 from longhold.insight.transcripts.claude_code.read import read, sniff

@@ -1,4 +1,4 @@
-"""Calls outside the conversation: those of sub-agents and of the client's summaries.
+"""Reads calls outside the conversation, made by sub-agents or for the client's summaries.
 
 They are in files next to the transcript, on side chains or in progress records. Each becomes one
 `Forked`, so that it is billed but not part of the view.
@@ -29,7 +29,7 @@ def session_name(file: str) -> str:
 def agent_files(file: Path) -> list[Path]:
     beside = file.parent / session_name(file.name) / "subagents"
     if not beside.is_dir():
-        return []  # because most of thousands of sessions have none
+        return []  # because most sessions have none
     found = (path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}"))
     return sorted(path for path in found if path.is_file())
 

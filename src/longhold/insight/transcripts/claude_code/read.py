@@ -1,10 +1,10 @@
 """Reads a Claude Code transcript record by record into entries.
 
 Pieces of one reply share `message.id`. A boundary and its summary become `Compacted`, a
-microcompaction `Cleared`, a second child of one parent (a rewind) `Snipped`. Queued messages become
-`Said` at the point where the model got them. Records that the model never sees are only counted. A
-sub-agent at the start is dropped once the main conversation begins. Memory grows with the record
-count.
+microcompaction becomes `Cleared`, and a second child of one parent (a rewind) becomes `Snipped`.
+Queued messages become `Said` at the point where the model got them. Records that the model never
+sees are only counted. A sub-agent's records at the start are dropped once the main conversation
+begins. Memory use grows with the record count.
 """
 
 import math
@@ -51,7 +51,7 @@ from longhold.session.importing.json_records import (
 from longhold.session.importing.transcript_writer import TranscriptWriter
 
 ABSORBED = "absorbed_mid_turn"
-"""Why a message left the queue if the model got it. Older versions record no reason."""
+"""Reasons for leaving the queue if the model got the message. Old versions record no reason."""
 
 _NOTIFICATION = re.compile(r"\s*<[a-z]+-notification>")
 
@@ -64,7 +64,7 @@ class QueuedWords:
 
     @property
     def is_users(self) -> bool:
-        """False for the report of a background task."""
+        """Return whether the user wrote this. The report of a background task is not the user's."""
         return not _NOTIFICATION.match(self.text)
 
 
@@ -175,7 +175,7 @@ class Standing:
         self._shown = [*cut.kept, n] if cut.kind == "from" else [n, *cut.kept]
 
     def go_back(self, place: int) -> RewoundEntries:
-        """Disable everything after a message, and compactions that covered more than remains."""
+        """Disable everything after a message, and compactions that cover removed messages."""
         undone = [n for n in reversed(self._compactions) if n > place]
         for n in undone:
             self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]
@@ -204,7 +204,7 @@ def refusal(block: ToolResult, record: JsonObject, tool: str) -> str | None:
 
 
 def _is_marked(record: JsonObject, tool: str) -> bool:
-    """True if the record itself shows the user's refusal. A tool could forge the text."""
+    """Return whether the record itself shows the refusal. A tool could forge the text."""
     result = record.get("toolUseResult")
     if result == _REJECTED or record.get("toolDenialKind") == "user-rejected":
         return True
@@ -214,7 +214,7 @@ def _is_marked(record: JsonObject, tool: str) -> bool:
 
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
-"""Placeholder for a cleared result, because the format does not record the original one."""
+"""A placeholder for a cleared result, because the format does not record the original text."""
 
 SYNTHETIC = "<synthetic>"  # the model name on error messages that no model wrote
 
@@ -253,7 +253,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
 class _Reader:
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
-        self._place: dict[str, int] = {}  # by record uuid: the last entry written after reading it
+        self._place: dict[str, int] = {}  # the last entry after each record, by uuid
         self._copies: dict[str, int] = {}
         self._asked_under: set[str] = set()
         self._standing = Standing()
@@ -265,9 +265,9 @@ class _Reader:
         self._waiting: list[str] = []
         self._boundary: JsonObject | None = None
         self._titles: list[tuple[str, str]] = []
-        self._is_chained = False  # true if records name their parents. Hand-made files may not.
+        self._is_chained = False  # whether records name their parents
         self._is_main = False
-        """True once the main conversation has begun. Until then the file may be a sub-agent's."""
+        """Whether the main conversation has begun. Until then the file may be a sub-agent's."""
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
         kind = str(record.get("type"))
@@ -491,7 +491,7 @@ class _Reader:
             )
 
     def _summary(self, record: JsonObject, content: Content) -> Iterator[AnyEntry]:
-        """Write a compaction once its summary is read. A summary of nothing becomes a message."""
+        """Write a compaction once its summary is read. If it covers nothing, write a message."""
         yield from self._write_delivered()
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")

@@ -1,4 +1,4 @@
-"""Writes what a model sees as a Claude Code transcript that can be read back.
+"""Writes a view as a Claude Code transcript that Longhold can read back.
 
 Ids derive from the session's id and the entry's number, so the same view always gives the same
 file.
