@@ -85,6 +85,6 @@ class PendingRequest:
         is_known = response_id and response_id == self._engine.view.response_id
         if not self.is_out and not is_known and self._engine.ends_with_answer():
             raise SessionBusy(
-                f"{self._engine.log.header.session} has no pending request;  "
+                f"{self._engine.log.header.session} has no pending request; "
                 "the session did not request this answer"
             )
