@@ -420,7 +420,7 @@ def test_going_back_offers_to_restore_or_to_compact(chat):
 
 
 COMMANDS = {
-    "/help": "interrupt; twice",
+    "/help": "press twice to go back",
     "/context": "free until space is freed",
     "/compact": "` restores the history.",
     "/undo": "was undone: compacted",

@@ -63,7 +63,7 @@ class Sessions:
         if self._hold not in ("call", "turn", "process"):
             raise InvalidArgument(
                 "hold",
-                f"{self._hold!r} is not a way to hold sessions; choose call, turn or process",
+                f"{self._hold!r} is not a value for hold; choose call, turn or process",
             )
         self._wait = cast(float, rest.pop("wait_seconds", WAIT_SECONDS))
         self._kinds = cast(Mapping[str, Kind], rest.pop("kinds", {}))

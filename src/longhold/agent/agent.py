@@ -93,7 +93,7 @@ class Jobs:
                 await job.stop()
                 return job
         known = ", ".join(f"{job.number} ({job.name})" for job in self.running()) or "none"
-        raise ConfigError(f"no job {which!r} is running; running: {known}")
+        raise ConfigError(f"no job {which!r} is running. Running jobs: {known}")
 
 
 NUMBER_DIGITS = 12

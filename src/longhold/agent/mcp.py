@@ -53,7 +53,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    """Added to the few variables that every server gets. Other variables are not passed on."""
+    """Variables in addition to the few that every server gets. Servers get no other variables."""
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}

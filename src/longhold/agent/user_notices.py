@@ -33,8 +33,8 @@ def warning(full: Fullness) -> str:
         )
     return (
         f"the context is nearly full: {full.used_tokens:,} of {window.limit_tokens:,} tokens; "
-        f"history is not summarised automatically (window.auto is off), and from "
-        f"{window.blocking_tokens:,} on nothing more is sent"
+        f"history is not summarised automatically (window.auto is off), and requests over "
+        f"{window.blocking_tokens:,} tokens are not sent"
     )
 
 

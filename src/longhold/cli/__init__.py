@@ -190,7 +190,7 @@ def _complain(text: str) -> None:
 def _message(error: LongholdError | OSError) -> str:
     if isinstance(error, LongholdError):
         return str(error)
-    if isinstance(error, FileNotFoundError) and not error.filename:  # Path.cwd() raises this
+    if isinstance(error, FileNotFoundError) and not error.filename:  # raised by Path.cwd()
         return "the current directory no longer exists; change to another one"
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; check the path and its permissions"

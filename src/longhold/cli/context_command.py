@@ -73,7 +73,7 @@ def lines(target: CommandTarget, context: Context) -> Iterator[str]:
     free, beyond = max(0, window.base_tokens - used), window.limit_tokens - window.base_tokens
     yield f"{f'free until {line}'[:name]:<{name}} {tokens(free):>8}"
     if beyond:
-        yield f"{'beyond that line':<{name}} {tokens(beyond):>8}"
+        yield f"{'beyond the threshold':<{name}} {tokens(beyond):>8}"
     yield from target.problem_lines()
 
 
@@ -86,8 +86,8 @@ def _line_words(format: str, window: Window) -> str:
 def _marks(context: Context) -> str:
     window = context.window
     line = {
-        "ok": "below every line",
-        "warning": "past the warning line",
+        "ok": "below every threshold",
+        "warning": "past the warning level",
         "error": "past the error level: nearly full",
         "auto": "past the compaction threshold: space would be freed now",
         "blocking": "past the blocking level: nothing more fits until space is freed",

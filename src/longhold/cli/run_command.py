@@ -42,7 +42,7 @@ from longhold.core.turn.round import ToolBegan, ToolRan
 from longhold.errors import ConfigError
 
 NOT_COMPLETED = 8
-NOTHING_DONE = 9  # exit code if calls were denied and nothing was changed
+NOTHING_DONE = 9  # the exit code if calls were denied and nothing was changed
 DENIED_SHOWN = 10
 STDIN_SECONDS = 3.0
 """How long a task waits for input on stdin, because another program may have left a pipe open."""

@@ -15,7 +15,7 @@ DATA = b"data:"
 DONE = b"[DONE]"
 CHARS_A_TOKEN = 4
 EVENT_BYTES_A_TOKEN = 30
-"""In a stream, an event of about 120 bytes contains about four tokens."""
+"""A stream contains about four tokens per event, and an event has about 120 bytes."""
 
 
 class PassingAnswer:
@@ -24,9 +24,9 @@ class PassingAnswer:
         self.is_recorded, self.is_simulated = ends is None, False
         self._bytes = bytearray()
         self._begins = self._looked_at = 0
-        """Where the first incomplete line begins, and from where on its end must be searched."""
+        """The start of the first incomplete line, and the position to search for its end."""
         self._is_in_last = False
-        """True while the last event is arriving."""
+        """Whether the last event of the stream has begun but is incomplete."""
 
     def begin(self, *, is_stream: bool, is_simulated: bool) -> bool:
         """Store the kind of the answer, and return whether the answer must be read."""
@@ -63,7 +63,7 @@ class PassingAnswer:
         return reply_from(msgspec.json.decode(self._bytes))
 
     def usage_so_far(self, sent: bytes) -> Usage:
-        """Return the usage of an unfinished answer as reported, or else an estimate."""
+        """Return the reported usage of an unfinished answer, or an estimate."""
         begun: JsonObject = {}
         for event in events_in(bytes(self._bytes)):
             said = event.get("message") or event.get("response") or event

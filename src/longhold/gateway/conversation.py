@@ -40,7 +40,7 @@ THINKING = ("thinking", "redacted_thinking")
 def project(
     messages: Sequence[JsonObject], head: int, view: View, known: FollowedList, dialect: DialectName
 ) -> list[JsonObject] | None:
-    """Return the messages to send after `head` leading system messages, or None if unchanged."""
+    """Return the messages to send after `head` leading system messages, or None for no change."""
     if len(known.ends) != len(messages) - head:
         raise ValueError("the list differs from the one that the session follows")
     put = [
@@ -190,9 +190,9 @@ NOT_IN_PREFIX = ("instructions", "input", "prompt_cache_key", "stream_options", 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     body: bytes | None
-    """None if the client's bytes are sent unchanged."""
+    """The changed body, or None if the client's bytes are sent unchanged."""
     asked: int
-    """Number of the log entry of this request."""
+    """The number of this request's log entry."""
     decisions: tuple[PricedDecision, ...] = ()
 
 
@@ -213,11 +213,11 @@ class Conversation:
         self._clock = clock
         self.used_at = clock()
         self._last: list[JsonObject] = []
-        """Messages of the last request, reused so that equal ones are not hashed again."""
+        """Messages of the last request, reused so that equal messages are not hashed again."""
         self._answered: list[JsonObject] = []
         """Messages of the last answered request."""
         self._is_moved = False
-        """Something was cleared since then."""
+        """Whether something was cleared since the last answered request."""
         self._adds, self._ended = settings.gateway.breakpoints == "add", 0
         self._cursor, self._has_cleared = LogCursor(), False
         self._in_flight = 0
@@ -233,7 +233,7 @@ class Conversation:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether another process waits for this session. Asking takes time."""
+        """Return whether another process waits for this session. The check takes time."""
         return self._engine.log.is_wanted
 
     @property
@@ -242,7 +242,7 @@ class Conversation:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages before each call. Compaction comes last because clients compact themselves."""
+        """Return the stages before a call. Compaction comes last, because clients compact too."""
         return (self._layers.spill, self._layers.clear, self._compact_if_blocked)
 
     def begin(self, call: Call, client: str, *, opens_files: bool) -> None:
@@ -252,7 +252,7 @@ class Conversation:
         self._frame(call)
 
     def _frame(self, call: Call) -> None:
-        """Record whether the client caches the conversation, and again once it begins to."""
+        """Record whether the client caches the conversation. Record it again if caching begins."""
         marks = list(_marks(call.body))
         lasting = bool(marks) and marks[-1].get("ttl") == "1h"
         # The other dialects have no breakpoints, because their providers cache automatically.
@@ -272,7 +272,7 @@ class Conversation:
     def prepare(self, call: Call) -> Prepared:
         """Follow the new messages, run the stages, log everything and build the request.
 
-        Takes time, so it runs in a thread that holds the conversation's turn.
+        This takes time, so it runs in a thread that holds the conversation's lock.
         """
         self.used_at = self._clock()
         self._frame(call)
@@ -328,13 +328,13 @@ class Conversation:
                 self._program.configure(Wishes(simulated=True), "the simulator answers")
 
     def release(self) -> None:
-        """End a prepared request, however its answer ended."""
+        """End a prepared request, even if its answer failed."""
         self._in_flight -= 1
         self.used_at = self._clock()
 
     def fail(self, what: str, error: str) -> None:
         self._engine.record(Failed(what=what, error=error))
-        if self._engine.frame.held:  # the provider may have refused the longer lifetime
+        if self._engine.frame.held:  # because the provider may have refused the longer lifetime
             self._engine.record(structs.replace(self._engine.frame, n=0, at=0.0, held=0))
 
     def close(self) -> None:
@@ -359,11 +359,11 @@ class Conversation:
     def _mark_cached(
         self, call: Call, messages: list[JsonObject], held: list[int]
     ) -> list[JsonObject]:
-        """Add cache breakpoints for the provider to read what it has, if the client left any.
+        """Add cache breakpoints at the ends of cached parts, if the client uses fewer than four.
 
-        A provider looks back only a few blocks from a breakpoint. After a clearing, one goes to the
-        last unchanged message. The others go to the end of what is held, and after the last cleared
-        result, where the next clearing begins.
+        A provider looks back only a few blocks from a breakpoint. After a clearing, one breakpoint
+        goes to the last unchanged message. Others go to the end of the part that is cached for an
+        hour, and after the last cleared result.
         """
         marks, end = [*_marks(call.body)], self._cleared_end()
         if not 0 < len(marks) < SLOTS or not (end or any(held)):
@@ -395,7 +395,7 @@ class Conversation:
         new = self._cursor.advance(view.history)
         if any(isinstance(one, Cleared) for one in new):
             self._has_cleared = self._is_moved = True
-        # Most sessions never clear, and a search of all messages before each call takes time.
+        # Return early, because most sessions never clear and searching all messages takes time.
         if not self._has_cleared:
             return 0
         for at in range(len(ends), 0, -1):
@@ -405,7 +405,7 @@ class Conversation:
         return 0
 
     def _as_sent(self, call: Call, body: JsonObject) -> Request:
-        """Return the request as the cache sees it: texts as blocks, without billing blocks."""
+        """Return the request as the cache sees it, with text as blocks and no billing blocks."""
         self._last = _reuse_objects(to_blocks(body[call.endpoint.list_field]), self._last)
         kwargs = {key: value for key, value in body.items() if key not in NOT_IN_PREFIX}
         kwargs["messages"] = self._last
@@ -464,7 +464,7 @@ def _to_blocks(message: JsonObject) -> JsonObject:
 
 
 def _lengthen(body: JsonObject, held: int) -> JsonObject:
-    """Ask for an hour at the breakpoints up to the first `held` messages."""
+    """Set the lifetime of the breakpoints in the first `held` messages to one hour."""
 
     def lengthen(part: Json) -> Json:
         if isinstance(part, dict) and isinstance(mark := part.get("cache_control"), dict):
@@ -485,7 +485,7 @@ def _lengthen(body: JsonObject, held: int) -> JsonObject:
 
 
 def _caches(body: JsonObject) -> bool:
-    """True if a breakpoint covers messages, and not only the system prompt and tools."""
+    """Return whether a breakpoint covers messages, and not only the system prompt and tools."""
     return any(True for _ in _marks({**body, "tools": None, "system": None}))
 
 

@@ -1,7 +1,7 @@
 """Finds the conversation of each request by client identity and message lineage.
 
 A list that extends a known conversation belongs to it. A diverging list is a rewind if the client
-names its sessions or the common part has an answer; otherwise it is a new conversation. The log
+names its sessions or the common part has an answer. Otherwise it is a new conversation. The log
 stores the followed list, so conversations survive a restart.
 """
 
@@ -36,7 +36,7 @@ CREDENTIALS = ("x-api-key", "authorization", "api-key", "x-goog-api-key")
 HASH_BYTES = 6
 LONGEST_NAME = 40
 KEEP_RESULTS = 2
-"""Replaces the default of `clear.keep_results`. Less is rewritten, so a clearing costs less."""
+"""Replaces the default of `clear.keep_results`, so that a clearing rewrites less."""
 NEED_WEIGHT = 8.0
 """Replaces the default of `cost.need_weight`, because clients restore no files after a clearing."""
 HANDOVER_SECONDS = 1.0
@@ -54,7 +54,7 @@ class Identity:
     client: str
     """The client's user agent. It is not part of the identity."""
     first: str
-    """Key of the first message. A different first message starts a different conversation."""
+    """The key of the first message. A different first message starts a different conversation."""
 
     @property
     def name(self) -> str:
@@ -103,16 +103,16 @@ def _hash(text: str) -> str:
 
 
 NEWEST = 8
-"""How many of the newest conversations are compared per name."""
+"""How many of a name's newest conversations are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
     known: int
-    """Leading messages of the request that match the conversation."""
+    """The number of leading messages of the request that match the conversation."""
     size: int
     has_answer: bool
-    """True if the matching part contains an answer."""
+    """Whether the matching part contains an answer."""
 
 
 def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
@@ -155,25 +155,25 @@ class Conversations:
         opens_files: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`opens_files`: whether the clients' tools can open files on this machine."""
+        """`opens_files` means that the clients' tools can open files on this machine."""
         self._directory = directory or Path.cwd()
         self._settings = _adapt_settings(settings or load_settings(self._directory))
         self._store: Store = store or default_store()
         self._opens_files = opens_files
         self.clock = clock
         self._open: dict[str, Conversation] = {}
-        """By session id, least recently used first."""
+        """Conversations by session id, least recently used first."""
         self._ids: dict[str, list[str]] = {}
         """Session ids by name, newest last."""
         self._turns: WeakValueDictionary[str, RLock] = WeakValueDictionary()
         self._guard = Lock()
 
     def find(self, identity: Identity, call: Call) -> Conversation:
-        """Return the request's conversation or a new one. Blocks, and may raise `LogLocked`."""
+        """Return the request's conversation or a new one. This blocks, and can raise LogLocked."""
         return open_when_free(partial(self._found, identity, call), HANDOVER_SECONDS)
 
     def turn(self, id: str) -> RLock:
-        """Return the lock for conversations of this name. It is held in a thread."""
+        """Return the lock for conversations of this name. A thread holds the lock."""
         with self._guard:
             return self._turns.setdefault(id.rpartition("-")[0], RLock())
 
@@ -206,7 +206,7 @@ class Conversations:
         return len(self._open)
 
     def undo(self, id: str, n: int) -> str:
-        """Undo a change of a session for its next call. Raise `LogLocked` during a call."""
+        """Undo a change of a session from its next call on. Raise `LogLocked` during a call."""
         if not self.forget(id):
             raise LogLocked(self._open[id].path, "a call in progress")
         with self._store.open(id) as log:

@@ -19,9 +19,9 @@ class PricedDecision:
     n: int
     kind: str
     cost_usd: float
-    """Expected extra cost of the first call; negative for a saving."""
+    """The expected extra cost of the first call, which is negative for a saving."""
     saves_usd: float
-    """Expected saving of each later call."""
+    """The expected saving of each later call."""
 
 
 class Decisions:

@@ -1,4 +1,4 @@
-"""API endpoints that carry conversations, and where the messages are in a request. Pure."""
+"""API endpoints that carry conversations, and the place of the messages in their requests."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class ApiEndpoint:
     list_field: str
     system_field: str = ""
     ends: re.Pattern[bytes] | None = None
-    """Matches a line of the last event of a stream. None if the answer is not read."""
+    """Matches a line of a stream's last event, or is None if the gateway does not read answers."""
     is_count: bool = False
 
 
@@ -49,13 +49,13 @@ ENDPOINTS: Mapping[str, ApiEndpoint] = {
 }
 
 MOST_BLOCKS = 10_000
-"""Messages and blocks of a managed request: a window of 1M with 100 tokens in each. Planning twice
-as many delayed other clients by more than 100 ms."""
+"""The limit for messages and blocks of a managed request. A window of 1M tokens has 10,000 parts of
+100 tokens. Planning twice as many delayed other clients by more than 100 ms."""
 MOST_VALUES = 1_000_000
-"""Maximum commas in a request, which limit its values. Decoding many more would delay others."""
+"""The limit for commas, and so for values. Decoding many more would delay other clients."""
 MOST_QUOTES = 400_000
-"""Maximum quotes that begin or end a string: 20 strings for each of `MOST_BLOCKS`. Decoding holds
-the interpreter's lock, so a request with a million keys delays every other client by a second."""
+"""The limit for quotes around strings, with 20 strings for each block. Decoding holds the
+interpreter's lock, so a request with a million keys delays every other client by a second."""
 
 
 class TooManyBlocks(ValueError):
@@ -73,7 +73,7 @@ class Call:
     endpoint: ApiEndpoint
     body: JsonObject
     model: str
-    """Includes the long-window suffix if the client requests the long window."""
+    """The model's name, with the long-window suffix if the client requests the long window."""
     messages: list[JsonObject]
     betas: tuple[str, ...] = ()
 
@@ -127,7 +127,7 @@ def _content(value: Json) -> Json:
 
 
 def _count_blocks(part: Json) -> int:
-    """Count the blocks of a message, or tools, and the blocks that results contain."""
+    """Count the blocks of a message or of the tools, including blocks inside results."""
     if not isinstance(part, list):
         return 1
     inner = (_content(block) for block in part)

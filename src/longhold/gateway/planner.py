@@ -62,7 +62,7 @@ class GatewayCounts:
 
 
 def _metric_lines(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> Iterator[str]:
-    """Yield the Prometheus metrics. Sessions and reasons are not labels, to limit series."""
+    """Yield the Prometheus metrics. To limit the series, sessions and reasons are not labels."""
     yield from _metric("requests_total", "Requests with a conversation.", counts.requests)
     yield from _metric("changed_total", "Requests that the gateway changed.", counts.changed)
     failures = sum(counts.failures.values())
@@ -75,7 +75,7 @@ def _metric_lines(counts: GatewayCounts, total: SessionBill, open_sessions: int)
     read = total.tally.cache_read_tokens
     tokens = {"read": read, "other": total.tally.prompt_tokens - read}
     labelled = {f'{{cache="{key}"}}': count for key, count in tokens.items()}
-    yield from _metric("prompt_tokens_total", "Prompt tokens, by the cache.", labelled)
+    yield from _metric("prompt_tokens_total", "Prompt tokens, by use of the cache.", labelled)
     yield from _histogram(counts)
 
 
@@ -106,7 +106,7 @@ UNMANAGED = "it contains no complete conversation"
 LATE = "planning took too long"
 BUSY = "too many simultaneous requests with new credentials"
 PLAN_SECONDS = 10.0
-"""After this time, the client's own bytes are sent. Reading the log of a full window takes less."""
+"""After this time, the client's own bytes are sent. Reading a full window's log takes less."""
 THREADS, TENANT_THREADS = 32, 4
 LARGE_BYTES = 256 << 10
 """Larger requests can take seconds of CPU time, so other work runs in other threads."""
@@ -136,7 +136,7 @@ class _Caller(NamedTuple):
 
 
 class Planner:
-    """Decides what to send for a request. Never raises."""
+    """Decides what to send for a request. If planning fails, the client's own bytes are sent."""
 
     def __init__(
         self,
@@ -149,26 +149,26 @@ class Planner:
         plan_seconds: float = PLAN_SECONDS,
         is_local: bool = True,
     ) -> None:
-        """`is_local`: clients run on this machine and may see its paths in reasons."""
+        """`is_local` means that clients run on this machine and may see its paths in reasons."""
         self._conversations, self._budgets = conversations, budgets
         self._salt, self._apart = salt, apart
         self._shadow = shadow
         self._counts = GatewayCounts()
         self._callers: dict[str, _Caller] = {}
-        """By session id, newest last."""
+        """Callers by session id, newest last."""
         self._plan_seconds, self._is_local = plan_seconds, is_local
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longhold-plan")
         self._large = ThreadPoolExecutor(LARGE_THREADS, thread_name_prefix="longhold-plan-large")
         self._slots: WeakValueDictionary[tuple[str | None, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
-        """By tenant, and whether they are for large requests."""
+        """Slots by tenant and by whether they are for large requests."""
         self._accepted: dict[str, None] = {}
         """Tenants that the provider has answered, newest last."""
         self._late: set[asyncio.Task[Plan]] = set()
 
     def check_budget(self, headers: Headers, *, is_counted: bool) -> None:
-        """Raise `OverBudget`, also for a request whose cost cannot be counted."""
+        """Raise `OverBudget` if the budget is spent or the request's cost cannot be counted."""
         if not self._budgets.is_set:
             return
         if not is_counted:
@@ -245,9 +245,9 @@ class Planner:
             slots.release()
 
     def _slots_of(self, tenant: str | None, *, is_large: bool = False) -> asyncio.Semaphore:
-        """Return a tenant's slots. There are few, so that other tenants never wait for a thread.
-        Credentials that no provider has accepted (None) share slots, because anybody can invent
-        them.
+        """Return a tenant's slots. Each tenant has few, so that other tenants never wait for a
+        thread. Credentials that no provider has accepted (None) share slots, because anybody can
+        invent them.
         """
         count = TENANT_LARGE_THREADS if is_large else TENANT_THREADS
         return self._slots.setdefault((tenant, is_large), asyncio.Semaphore(count))
@@ -375,7 +375,7 @@ class Planner:
             self._shadow.close()
 
     def stats(self, headers: Headers | None = None) -> JsonObject:
-        """Return the figures of the tenant with these headers, or without headers of all."""
+        """Return the figures of the tenant with these headers, or of all tenants."""
         tenant = self.name_tenant(headers) if headers is not None else None
         bills = {
             id: bill
@@ -401,7 +401,7 @@ class Planner:
         return "\n".join(lines) + "\n"
 
     def figures(self) -> dict[str, BilledFigures]:
-        """Return cost and savings by session id. They are zero until the first answer."""
+        """Return cost and savings by session id. Both are zero until the first answer."""
         if self._shadow is None:
             return {}
         bills = dict.fromkeys(self._callers, SessionBill()) | self._bills()
@@ -441,7 +441,7 @@ class Planner:
 
 
 MOST_EXPECTED_TOKENS = 100_000_000
-"""More than any provider generates. Needed because a client may request any number."""
+"""More tokens than any provider generates. A client may request any number."""
 
 
 class _Asked(msgspec.Struct):

@@ -17,7 +17,7 @@ BYPASS = "x-longhold-bypass"
 """A request with this header passes unchanged."""
 HIDDEN = frozenset({*CREDENTIALS, "cookie", "proxy-authorization", "x-longhold-token"})
 POLICY_SECONDS = 1.0
-"""A policy looks at a request and waits for nothing; every request waits for it."""
+"""A short time limit, because every request waits for the policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,12 @@ class PolicyRequest:
     """A request with a conversation."""
 
     path: str
-    """Such as `/v1/messages`."""
+    """The path of the request, such as `/v1/messages`."""
     headers: Mapping[str, str]
-    """Lower-case names, without credentials."""
+    """The headers with lower-case names, without credentials."""
     body: bytes
     tenant: str = ""
-    """A keyed hash of the credential; "" if clients are not kept apart."""
+    """A keyed hash of the credential, or "" if clients are not kept apart."""
 
     @property
     def model(self) -> str:
@@ -43,14 +43,14 @@ Action: TypeAlias = Literal["manage", "pass", "refuse"]
 class Verdict(NamedTuple):
     action: Action = "manage"
     why: str = ""
-    """The client reads it in a response header or in the refusal."""
+    """The reason, which the client gets in a response header or in the refusal."""
 
 
 GatewayPolicy: TypeAlias = Callable[[PolicyRequest], Verdict]
 
 
 def judge_own(settings: GatewaySettings, request: PolicyRequest) -> Verdict:
-    """The gateway's own policy: manage every request, unless it is off or bypassed."""
+    """Apply the gateway's own policy. Manage every request, unless it is off or bypassed."""
     return Verdict("manage" if settings.on and BYPASS not in request.headers else "pass")
 
 

@@ -1,4 +1,4 @@
-"""The path of a request: plan it, send it upstream, relay the answer."""
+"""Plans a request, sends it upstream and relays the answer."""
 
 import asyncio
 import hmac
@@ -36,7 +36,7 @@ TOKEN = "x-longhold-token"
 """A separate header, because `authorization` carries the provider's credential."""
 SESSION = b"x-longhold-session"
 PASSED = b"x-longhold-passed"
-"""Response header with the reason why a request was passed unchanged."""
+"""The response header with the reason why a request was passed unchanged."""
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
@@ -122,7 +122,7 @@ UPSTREAMS: Mapping[Upstream, str] = {
 FREE_METHODS = ("GET", "HEAD", "OPTIONS", "DELETE")
 FILE_PATHS = ("/v1/files", "/v1/uploads", "/v1/audio")
 FILE_BODIES = 16
-"""Files may be this many times as long as other bodies, because providers accept 512 MB."""
+"""How many times as long as other bodies a file may be. Providers accept 512 MB."""
 REFUSED = (400, 413, 422)
 """Statuses by which a provider rejects a request as invalid."""
 
@@ -175,7 +175,7 @@ class Proxy:
             return
         given = b"".join([piece async for piece in self._body(request)])
         async with AsyncExitStack() as stack:
-            async with watch_client(request.receive):  # other requests may come first
+            async with watch_client(request.receive):  # because other requests may come first
                 reserved = self._planner.reserve(endpoint, given, headers)
                 await stack.enter_async_context(reserved)
             await self._manage(endpoint, request, given, headers, send)
@@ -185,7 +185,9 @@ class Proxy:
     ) -> None:
         verdict = await self._judge(request, given, headers)
         if verdict.action == "refuse":
-            raise GatewayRefusal(403, "permission_error", verdict.why or "its policy refuses this")
+            raise GatewayRefusal(
+                403, "permission_error", verdict.why or "the gateway's policy refuses this request"
+            )
         if verdict.action == "manage":
             plan = await self._planner.plan(endpoint, given, headers)
         else:
@@ -198,7 +200,7 @@ class Proxy:
             ):
                 await self._relay(response, final, given, answer, send)
         except (ClientDisconnect, httpx2.TransportError, GatewayRefusal) as error:
-            # The provider accepted the request and did not answer in time, so it may bill it.
+            # The provider accepted the request but did not answer in time. It may still bill it.
             is_late = isinstance(error.__cause__, httpx2.ReadTimeout)
             if is_late or not isinstance(error, GatewayRefusal):
                 await self._planner.pay_unfinished(plan, answer)
@@ -226,7 +228,7 @@ class Proxy:
     async def _sent(
         self, request: Request, given: bytes, plan: Plan
     ) -> AsyncIterator[tuple[httpx2.Response, Plan]]:
-        """Send a plan. If the provider rejects a changed request, send the client's original."""
+        """Send a plan. If the provider rejects a changed request, send the client's own bytes."""
         async with self._send(request, plan.body, is_plain=True) as response:
             if response.status_code not in REFUSED or plan.body is given:
                 yield response, plan
@@ -238,7 +240,7 @@ class Proxy:
     async def _relay(
         self, response: httpx2.Response, plan: Plan, given: bytes, answer: PassingAnswer, send: Send
     ) -> None:
-        """Relay an answer. It is logged before the client can react to its end."""
+        """Relay an answer. The answer is logged before the client can react to its end."""
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         is_read = response.status_code == 200 and answer.begin(
             is_stream=is_stream, is_simulated=SIMULATED in response.headers
@@ -268,7 +270,7 @@ class Proxy:
         await _relay(response, chunks(), send, more)
 
     async def _body(self, request: Request, times: int = 1) -> AsyncIterator[bytes]:
-        """Yield a body of at most `times` the size limit. Each `body_bytes` has the time limit."""
+        """Yield a body of at most `times` the size limit. The time limit is per `body_bytes`."""
         most, seconds = self._settings.body_bytes, self._settings.body_seconds
         read, pieces = 0, aiter(request.stream())
         due = time.monotonic() + seconds
@@ -349,7 +351,7 @@ async def _relay(
 
 
 def check_caller(request: Request, token: str) -> None:
-    """Check the token, or on loopback the host and origin, against DNS rebinding and web pages."""
+    """Check the token. Without a token, check the host and origin, to stop web pages."""
     if token:
         given = request.headers.get(TOKEN, "")
         if not hmac.compare_digest(given.encode(), token.encode()):
@@ -363,7 +365,7 @@ def check_caller(request: Request, token: str) -> None:
         message = f"this server is not {name!r}; use the address that it printed at its start"
         raise GatewayRefusal(403, "permission_error", message)
     if page := find_foreign_page(request.headers.raw):
-        raise GatewayRefusal(403, "permission_error", f"a page of {page!r} sent this request")
+        raise GatewayRefusal(403, "permission_error", f"the web page {page!r} sent this request")
 
 
 def make_refusal(path: str, refusal: GatewayRefusal) -> Response:

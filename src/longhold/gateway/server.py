@@ -44,13 +44,13 @@ from longhold.gateway.shadow import Shadow
 from longhold.gateway.tenants import TenantBudgets
 
 HEAD_BYTES = 65_536
-"""Maximum size of headers. Clients use a few thousand bytes."""
+"""The maximum size of headers. Clients use a few thousand bytes."""
 MOST_FILES = 65_536
 CONNECT_SECONDS = 10.0
 ENDING_SECONDS = 600
 """How long streams may take to finish after a restart began."""
 QUIET_SECONDS = 1.0
-"""Clients reuse a connection within this time, or find it closed."""
+"""The longest time after which a client still reuses a connection."""
 
 
 class LimitedHeads(HttpToolsProtocol):
@@ -66,7 +66,7 @@ class LimitedHeads(HttpToolsProtocol):
     head_seconds = 60.0
     most_receiving = 256
     _receiving: ClassVar[dict["LimitedHeads", None]] = {}
-    """Connections without a complete request, the oldest first. Anybody can open them."""
+    """Connections without a complete request, oldest first. Anybody can open such a connection."""
     _due: asyncio.TimerHandle | None = None
     _head_bytes = 0
     """Bytes since the last part of a body, or since the last request."""
@@ -115,7 +115,7 @@ class LimitedHeads(HttpToolsProtocol):
             self.send_400_response(f"The head is over {HEAD_BYTES} bytes.")
             return
         super().data_received(data)
-        if is_long and self._head_bytes > HEAD_BYTES:  # no body was found in this data
+        if is_long and self._head_bytes > HEAD_BYTES:  # because this data contains no body
             self.transport.close()
 
     def _receive(self) -> None:
@@ -228,7 +228,7 @@ class DrainingServer(uvicorn.Server):
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 SALT = "LONGHOLD_SALT"
-"""Names clients by their credentials. Gateways that share a database need the same salt."""
+"""The salt for hashes of credentials. Gateways that share a database need the same salt."""
 LOOK_SECONDS = 0.05
 """How often to check for sessions that are idle or that another process wants."""
 OWN_PATHS = "/longhold/"
@@ -236,11 +236,11 @@ DASHBOARD = "/longhold/sessions"
 KEY = "x-longhold-key"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COMPACTION = "longhold.core.stages.compact.compact"
-"""Loaded at the start, because other clients would wait while a session loads it."""
+"""A module loaded at the start, because other clients would wait while a session loads it."""
 IDLE_SECONDS, COLLECT_SECONDS, COLLECT_LATEST_SECONDS = 1.0, 60.0, 600.0
 SWITCH_SECONDS = 0.0005
-"""Thread switch interval. With Python's default of 5 ms, each read or write of a request waits that
-long while a shadow is computed."""
+"""The interval between thread switches. With Python's default of 5 ms, each read or write of a
+request would wait that long while a shadow is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class GatewayOptions:
     """Every request must send this token. It is mandatory beyond loopback."""
     apart: bool = True
     pages: Callable[[Planner, str, int], Starlette] | None = None
-    """Builds the dashboard from the planner, the key and the port. Served on loopback only."""
+    """Builds the dashboard, which is served on loopback only, from planner, key and port."""
     key: str = field(default_factory=new_token)
     """The operator's key for the pages and the figures of all tenants."""
     drain: Drain = field(default_factory=Drain)
@@ -374,12 +374,12 @@ def serve(
     settings: Settings | None = None,
     started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until interrupted. Calls `started` with the address once the port is bound."""
+    """Serve until interrupted. Call `started` with the address once the port is bound."""
     options, settings = options or GatewayOptions(), settings or load_settings()
     is_local = is_loopback(host)
     if not is_local and not options.token:
         raise ConfigError(f"other machines can reach {host}; set --token or listen on {LOOPBACK}")
-    if not is_local:  # a remote client cannot open the file that a preview names
+    if not is_local:  # because a remote client cannot open the file that a preview names
         settings = replace(settings, spill=replace(settings.spill, on=False))
     conversations = Conversations(settings, opens_files=is_local)
     planner = _build_planner(settings, options, conversations=conversations, is_local=is_local)
@@ -426,6 +426,6 @@ def _server(
 async def _let_go(planner: Planner, drain: Drain) -> None:
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        with suppress(StoreError):  # the next look tries again
-            # In a thread, because closing a session waits for its commit.
+        with suppress(StoreError):  # the next check tries again
+            # Use a thread, because closing a session waits for its commit.
             await asyncio.to_thread(partial(planner.let_go, is_draining=drain.is_on))

@@ -1,8 +1,8 @@
 """Compares the cost of calls with the cost of the client's unmodified requests.
 
-Runs the simulator's cache on both, per session. The difference, scaled to the billed tokens, is the
-saving. A miss caused by the provider is in both and cancels out. Tokens are estimated, because only
-proportions matter and loading an encoding takes time.
+For each session, the simulator's cache processes both versions. The cost difference, scaled to the
+billed tokens, is the saving. A miss caused by the provider affects both versions and cancels out.
+Tokens are estimated, because only proportions matter and loading an encoding takes time.
 """
 
 from array import array
@@ -29,7 +29,7 @@ MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
 
 
 MOST_SESSIONS = 1_000
-"""Sessions with separate figures. The figures of all other sessions are summed."""
+"""The limit for sessions with separate figures. The figures of all other sessions are summed."""
 EARLIER = ""
 
 
@@ -55,7 +55,7 @@ class SessionBill:
 
     @property
     def saved_usd(self) -> float:
-        """Negative if the gateway made the session more expensive."""
+        """Return the saving, which is negative if the gateway made the session more expensive."""
         return self.shadow_usd - self.tally.usd
 
     def __add__(self, other: "SessionBill") -> "SessionBill":
@@ -78,7 +78,7 @@ class DecisionPeriod:
     """The calls between two decisions, with predicted and actual savings."""
 
     entries: tuple[int, ...]
-    """Log entries that begin the period; empty if an undo began it."""
+    """Log entries that begin the period, or () if an undo began it."""
     in_force: tuple[PricedDecision, ...]
     calls: int = 0
     predicted_usd: float = 0.0
@@ -124,7 +124,7 @@ class Shadow:
         self._thread.submit(self._account, call)
 
     def bills(self) -> dict[str, SessionBill]:
-        """Return the bill of each session. Waits for all calls submitted so far."""
+        """Return the bill of each session. Wait for all calls submitted so far."""
         return self._thread.submit(lambda: dict(self._bills)).result()
 
     def periods(self) -> dict[str, list[DecisionPeriod]]:

@@ -1,4 +1,4 @@
-"""Daily spending and budgets of tenants.
+"""The daily spending and budgets of tenants.
 
 A tenant is a credential, identified by a keyed hash. All processes that serve the same store append
 to the same ledgers, and read only new entries. While a request is answered, its expected cost is
@@ -37,7 +37,7 @@ class _Account:
     unwritten: Tally = field(default_factory=Tally)
     """Spending that could not be written yet. It counts, and the next call writes it."""
     held: list[float] = field(default_factory=list)
-    """Expected dollars of the requests that are being answered."""
+    """The expected cost in dollars of requests without a complete answer."""
     freed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def total(self, file: Path) -> Tally:
@@ -55,7 +55,7 @@ class TenantBudgets:
     def __init__(
         self, usd_per_day: float, place: Path, *, clock: Callable[[], float] = time.time
     ) -> None:
-        """`usd_per_day` applies to each tenant; 0 means no limit."""
+        """`usd_per_day` applies to each tenant. 0 means no limit."""
         self._usd, self._place, self._clock = usd_per_day, place, clock
         self._accounts: dict[str, _Account] = {}
 
@@ -107,7 +107,7 @@ class TenantBudgets:
             account.unwritten = account.unwritten + owed
 
     def _account(self, tenant: str) -> _Account:
-        if len(self._accounts) > MOST_ACCOUNTS:  # because the files have the spending of the others
+        if len(self._accounts) > MOST_ACCOUNTS:  # the ledgers still have all spending
             self._accounts = {id: one for id, one in self._accounts.items() if one.held}
         return self._accounts.setdefault(tenant, _Account(Path()))
 

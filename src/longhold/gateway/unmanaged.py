@@ -40,7 +40,7 @@ def _ends_of(url: str) -> Iterator[str]:
 
 def _remote_ends(pid: int) -> Iterator[str]:
     """Return the remote addresses of a process and its children, in the kernel's notation."""
-    with suppress(OSError):  # because it ended, or this system has no /proc
+    with suppress(OSError):  # because the process ended, or this system has no /proc
         place = _PROC / str(pid)
         sockets = {str(fd.readlink()) for fd in (place / "fd").iterdir()}
         for table in ("tcp", "tcp6"):

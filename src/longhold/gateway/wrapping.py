@@ -1,4 +1,4 @@
-"""Runs one command behind its own gateway: environment, exit status, savings."""
+"""Runs one command behind its own gateway, and returns its exit status and the savings."""
 
 import os
 import shutil
@@ -57,9 +57,9 @@ def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def pi_directory(url: str, own: Path) -> Iterator[str]:
-    """Make a directory of pi's settings that names the gateway, because pi reads no variable for
-    it. Everything but `models.json` is a link to the user's own settings. Files that pi creates or
-    replaces there are moved to the user's settings when pi ends.
+    """Make a settings directory for pi that names the gateway, because pi reads no environment
+    variable for this. Everything but `models.json` is a link to the user's own settings. Files that
+    pi creates or replaces there are moved to the user's settings when pi ends.
     """
     (own / "sessions").mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="longhold-pi-") as made:
@@ -134,7 +134,7 @@ def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], watched: Sequence[str]) -> int:
-    """Run a command in the foreground. It gets Ctrl-C from the terminal and SIGTERM from here."""
+    """Run a command in the foreground. Ctrl-C reaches it from the terminal, SIGTERM from here."""
     asked: list[int] = []
     is_over = Event()
     before = {

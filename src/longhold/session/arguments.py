@@ -181,7 +181,7 @@ def check_options(options: object) -> JsonObject:
     found = to_plain_object(options, "options") if options is not None else {}
     if taken := sorted(_RESERVED & set(found)):
         raise InvalidArgument(
-            "options", f"{', '.join(taken)} is set by the session; use the argument of that name"
+            "options", f"the session sets {', '.join(taken)}; use the argument of that name"
         )
     if taken := sorted(_LIMITS & set(found)):
         raise InvalidArgument("options", f"{', '.join(taken)} is given as max_tokens=")

@@ -40,7 +40,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 class Heard:
     role: Speaker
     content: Content
-    """In every dialect, tool results are among the user's blocks."""
+    """The blocks of the message. In every dialect, tool results are among the user's blocks."""
 
     @property
     def key(self) -> str:

@@ -122,7 +122,7 @@ class _Reading:
                 return i
         raise InvalidArgument(
             f"messages[{self._first + before}]",
-            f"a result answers {id!r}, and no call before it has that id",
+            f"a result answers the call {id!r}, but no earlier call has that id",
         )
 
     def hear_from(self, i: int) -> list[Heard]:

@@ -113,7 +113,7 @@ class Session:
         self._program = program or Program(engine)
         self._recovery = Recovery(layers.compact, sleep)
         self._lock = asyncio.Lock()
-        """Held while a request is prepared, so that concurrent callers take turns."""
+        """A lock that is held while a request is prepared, so that callers take turns."""
         self._store: Store | None = None
         self._pending = PendingRequest(engine)
         self._calls = OwnCalls(engine, None)
@@ -425,7 +425,7 @@ class Session:
         """Record a program's whole list of messages. Return the arguments of the next call.
 
         A list that its owner cut, edited or compacted is followed from the last unchanged message.
-        `system` and `tools` keep their previous values if not given. With `abandons`, calls without
+        If `system` or `tools` is None, its previous value applies. With `abandons`, calls without
         a result in the list are abandoned instead of refused. `send` sends a request as the program
         does. Longhold uses it for a summary, which then reads the program's cache.
         """

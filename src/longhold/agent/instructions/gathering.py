@@ -220,7 +220,7 @@ def without_comments(text: str) -> str:
     last = text.rfind("-->")
     if last < 0:
         return text.strip("\n")
-    end = text.find("\n", last) + 1 or len(text)  # beyond it, the search would be very slow
+    end = text.find("\n", last) + 1 or len(text)  # the search would be very slow beyond it
     kept = _FENCED_OR_COMMENTS.sub(lambda found: found["code"] or "", text[:end])
     return (kept + text[end:]).strip("\n")
 
@@ -264,7 +264,7 @@ class Waiting:
     importer: Path
     path: Path
     sha256: str = ""
-    """Set for a personal file, because trust covers exactly this text."""
+    """The hash of a personal file, because trust covers exactly its current text."""
 
     @property
     def fingerprint(self) -> str:

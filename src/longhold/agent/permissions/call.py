@@ -203,7 +203,7 @@ def _removal(name: str, command: Command) -> Iterator[Danger]:
     if name == "rm" and deep and any(_is_everything(word.text) for word in operands):
         yield Danger(level="risk", reason="removes everything in a directory")
     if name == "chmod" and deep and _OPEN_MODE & set(command.arguments):
-        yield Danger(level="risk", reason="opens a whole tree to everyone")
+        yield Danger(level="risk", reason="makes a whole directory tree writable for everyone")
     if name == "find" and "-delete" in command.arguments:
         deep_root = any(_is_root(word) for word in operands)
         yield Danger(level="ruin" if deep_root else "risk", reason="find deletes what it finds")
@@ -381,7 +381,7 @@ def _candidates(command: Command) -> Iterator[Word]:
     is_ended = False
     for word in words:
         is_ended = is_ended or word.text == "--"
-        # `-` and `--` too: `column -` and `cat -- --` open files of these names
+        # because `column -` and `cat -- --` open files with these names
         if not word.text or (command.name == "find" and word.text in "(!),;+{}"):
             continue
         is_option = word.text.startswith("-") and not is_ended

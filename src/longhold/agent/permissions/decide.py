@@ -118,7 +118,7 @@ def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
     if mode == "plan":
         return Decision(outcome="deny", reason="plan mode allows no changes")
     if not call.paths:
-        return Decision(outcome="ask", reason="it does not say what it writes")
+        return Decision(outcome="ask", reason="the call does not name the file it writes")
     blocked = next(
         (at for at in call.paths if not _may_write(at, call.tool, rules, mode, places)), None
     )

@@ -120,7 +120,7 @@ def _read_hooks(
     top: Path, common: Path, settings: Iterable[tuple[bool, str, str]]
 ) -> SettingsSection | None:
     named = [(is_own, value) for is_own, key, value in settings if key == "core.hookspath"]
-    named = [each for each in named if each != (False, os.devnull)]  # from `git_variables`
+    named = [each for each in named if each != (False, os.devnull)]  # set by `git_variables`
     if named and not named[-1][0]:
         return None  # because they are the user's own, in every repository
     place = top / Path(named[-1][1]).expanduser() if named else common / "hooks"
@@ -195,7 +195,7 @@ def _suspect_index(
     staged = run_git(top, "ls-files", "--stage", "-z", timeout_seconds=INSPECT_SECONDS)
     rows = staged.stdout.decode("utf-8", "surrogateescape").split("\0")
     if _leads_out((row.partition("\t")[2] for row in rows), top, places):
-        return "git would open files outside, which its index names"
+        return "git would open files outside the repository, which its index names"
     modules = [row.partition("\t")[2] for row in rows if row.startswith("160000 ")]
     if len(modules) > MAX_SUBMODULES or (modules and depth > 3):
         return "there are too many submodules to check"

@@ -299,7 +299,7 @@ class _TooManyLinksError(Exception):
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a name too long for the disk, or a null character
+    except (OSError, ValueError):  # because the name is too long or contains a null character
         return False
 
 
@@ -362,7 +362,7 @@ class SettingsSection:
     is_trusted: bool
     name: str = ""
     project: Path | None = None
-    """None for the user's own files, which are always trusted."""
+    """The project, or None for the user's own files, which are always trusted."""
 
 
 def read_sections(

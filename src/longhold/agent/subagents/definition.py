@@ -55,10 +55,10 @@ class Definition:
     """Tool names or patterns. None means all tools of the parent."""
     disallowed: tuple[str, ...] = ()
     model: str = ""
-    """"" means the parent's."""
+    """The model. "" means the parent's model."""
     mode: Mode | None = None
     turns: int = 0
-    """0 means the session's limit."""
+    """The turn limit. 0 means the session's limit."""
     skills: tuple[str, ...] = ()
     servers: tuple[str, ...] | None = None
     """Names of configured servers. None means all servers of the parent."""

@@ -49,7 +49,7 @@ class Head(Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine(Generic[T]):
     value: T | None
-    """None if the line could not be decoded."""
+    """The decoded line, or None if it could not be decoded."""
     cursor: str
     """The position after this line. See `read_cursor`."""
     reason: str = ""
@@ -122,7 +122,7 @@ class SharedLedger(Generic[T]):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except OSError as error:
-            with suppress(OSError):  # readers must not find unacknowledged lines
+            with suppress(OSError):  # because readers must not find unacknowledged lines
                 os.ftruncate(descriptor, size)
             raise StoreError(
                 f"{self.path}: {error.strerror or error}; nothing was added"

@@ -204,7 +204,7 @@ class ForkWorker:
         """Do nothing, because a fork has its parent's mode."""
 
     async def progress(self) -> str:
-        return ""  # because a fork cannot fork; its last tool call is reported instead
+        return ""  # because a fork cannot fork, so its last tool call is reported
 
     async def close(self) -> None:
         """Do nothing, because a fork holds no resources between calls."""

@@ -181,7 +181,7 @@ class Turns:
                 if said and said[0] == "!" and said[1:].strip():
                     await self._shell(said[1:].strip())
                     continue
-                if said and said[0] == "#" and "\n" not in said:  # pasted Markdown is a message
+                if said and said[0] == "#" and "\n" not in said:  # not pasted Markdown
                     said = f"/remember {said[1:].strip()}"
                 if said is not None and said.startswith("/"):
                     if (move := await self._command(said)) is not None:

@@ -79,7 +79,7 @@ STYLES: dict[Tone, str] = {
     "document": "",
 }
 LEAST_COLUMNS = 20
-"""In a narrower terminal rich would loop over single letters."""
+"""The minimum width, because in a narrower terminal rich would loop over single letters."""
 CONTEXT_LINES = 2
 _COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
 

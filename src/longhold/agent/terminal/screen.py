@@ -112,15 +112,15 @@ NEXT_MODE = "/mode next"
 USAGE_COLUMNS = 20
 
 KEYS = (
-    ("Enter", "send; \\ before it, Alt-Enter or Ctrl-J begin a new line"),
-    ("Esc", "interrupt; twice: go back to an earlier message"),
-    ("Tab", "complete /commands and @files; accept the grey suggestion"),
-    ("↑", "earlier messages; while the model works: edit the queued message"),
+    ("Enter", "send; to begin a new line, type \\ first or press Alt-Enter or Ctrl-J"),
+    ("Esc", "interrupt; press twice to go back to an earlier message"),
+    ("Tab", "complete /commands and @files, or accept the grey suggestion"),
+    ("↑", "show earlier messages, or edit the queued message while the model works"),
     ("!COMMAND", "run a shell command; the model sees it with your next message"),
     ("#TEXT", "keep TEXT as a memory of this project"),
-    ("Shift-Tab", "next mode: ask, accept_edits, plan"),
+    ("Shift-Tab", "switch to the next mode: ask, accept_edits, plan"),
     ("Ctrl-O", "open the last tool call"),
-    ("Ctrl-C", "interrupt, empty the input; twice: leave"),
+    ("Ctrl-C", "interrupt the work or empty the input; press twice to leave"),
 )
 
 

@@ -27,7 +27,7 @@ class EditTarget:
     """The path with symlinks followed, as they were when permissions were checked."""
     status: os.stat_result | None
     source: SourceText | None
-    """None if the file does not exist or is not text."""
+    """The text, or None if the file does not exist or is not text."""
 
     def store(self, source: SourceText, tool_context: ToolContext) -> None:
         try:

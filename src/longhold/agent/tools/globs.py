@@ -162,7 +162,7 @@ class IgnoreRule:
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
     base: str
-    """Absolute, ending in a slash."""
+    """The absolute path of the directory, ending in a slash."""
     rules: tuple[IgnoreRule, ...]
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:

@@ -62,7 +62,7 @@ async def run(
 ) -> ProcessResult:
     """Run a program until it ends or times out, keeping the start of its output.
 
-    `variables` is the whole environment and `given` is stdin. Raises `OSError` or `ValueError` if
+    `variables` is the whole environment and `given` is stdin. Raise `OSError` or `ValueError` if
     the program cannot start.
     """
     transport, output = await asyncio.get_running_loop().subprocess_exec(

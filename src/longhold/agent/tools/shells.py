@@ -190,7 +190,7 @@ class RunningCommand:
                     signal_group(self.group, signal.SIGTERM)
                     await self._wait_for_group(GRACE_SECONDS)
             finally:
-                # Also reached by cancellation, which kills the group immediately.
+                # A cancelled call also arrives here and kills the group immediately.
                 if group_members(self.group):
                     self.kill()
             with contextlib.suppress(TimeoutError):
@@ -311,7 +311,7 @@ class Lifeline:
 
     def _start(self) -> None:
         theirs, self._pipe = os.pipe()
-        # In its own session, so that a signal to Longhold's group does not reach it.
+        # The watcher has its own session, so that signals to Longhold's group do not reach it.
         watcher = subprocess.Popen(
             ("/bin/sh", "-c", _SCRIPT),
             stdin=theirs,
@@ -320,7 +320,7 @@ class Lifeline:
             start_new_session=True,
         )
         os.close(theirs)
-        # Ends the watcher even if the session is never closed.
+        # This ends the watcher even if the session is never closed.
         self._let_go = weakref.finalize(self, _let_go, self._pipe, watcher)
 
     def _write(self, line: str) -> None:

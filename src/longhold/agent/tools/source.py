@@ -55,7 +55,7 @@ class NotEncodable(Exception):
 @dataclass(frozen=True)
 class SourceText:
     raw: str
-    """As stored, with original line ends and without the byte order mark."""
+    """The stored text, with original line endings and without the byte order mark."""
     encoding: str = "utf-8"
     mark: bytes = b""
 
@@ -82,7 +82,7 @@ class SourceText:
         return SourceText("".join((*parts, self.raw[end:])), self.encoding, self.mark)
 
     def rewrite(self, text: str) -> "SourceText":
-        """Replace the whole text, keeping line ends and the final newline."""
+        """Replace the whole text, but keep the line endings and the final newline."""
         if self.ends_with_newline and text and not text.endswith("\n"):
             text += "\n"
         return SourceText(self._as_stored(text), self.encoding, self.mark)
@@ -100,7 +100,7 @@ class SourceText:
         return [match.start() - index for index, match in enumerate(found)]
 
     def _locate_stored(self, place: int) -> int:
-        # A position at a newline maps to before its carriage return.
+        # The position of a newline maps to the position before its carriage return.
         return place + bisect_left(self._returns, place)
 
     def _as_stored(self, text: str) -> str:

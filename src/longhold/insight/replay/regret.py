@@ -262,7 +262,7 @@ def _source(entry: AnyEntry) -> RegretSource | None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return the part of a name that a summary must contain. Of a path, these are two parts."""
+    """Return the part of a name that a summary must contain: of a path, its last two parts."""
     return "/".join(name.rstrip("/").split("/")[-2:])
 
 

@@ -109,7 +109,7 @@ class Figures:
 class PolicyFigures(Figures):
     sessions: int
     asked_again: int
-    """Regretted results that a later call requested again. Of the others, an answer used a name."""
+    """Regretted results that a later call requested again. The others were needed for a name."""
     cleared_and_asked_again: int
     """Results in `asked_again` that had been cleared. A compaction removed the others."""
     regret_tokens: int

@@ -324,7 +324,7 @@ class SessionReplay:
             self.engine.report(Forked(source=source, model=model, usage=usage, turn=number + 1))
             self.result.add_own_call(source, price_call(model, usage))
         for draft in request.knows if request.source == "notes" else ():
-            # A model writes text into each section. An untouched page could not replace history.
+            # Fill each section like a model, because empty notes could not replace history.
             page = draft.path.read_text("utf-8")
             draft.path.write_text(NO_NOTES.sub(rf"\g<0>\n\n{WRITTEN}", page), encoding="utf-8")
         text = SUMMARY if request.source == "compact" else "Done."

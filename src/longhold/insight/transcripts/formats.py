@@ -119,7 +119,7 @@ def _origin(first: bytes) -> tuple[str, str]:
         is_head = record.get("type") in ("session", "session_meta") or "instructions" in record
         session = session or str(fields.get("sessionId") or (is_head and fields.get("id")) or "")
         directory = directory or str(fields.get("cwd") or "") or _told_directory(line)
-        directory = "" if "\0" in directory else directory  # it cannot be a path
+        directory = "" if "\0" in directory else directory  # because the name cannot be a path
         if session and directory:
             break
     return session, directory

@@ -79,7 +79,7 @@ _decoder = msgspec.json.Decoder(_Head)
 def _active_branch(
     lines: Iterable[tuple[int, bytes]], account: ImportAccount, off_branch: OffBranch
 ) -> Numbered:
-    """Yield the active branch. `off_branch` gets the answers of other branches, also billed."""
+    """Yield the active branch. `off_branch` gets the billed answers of other branches."""
     held: dict[str, _Record] = {}
     last: str | None = None
     for number, line in lines:
@@ -116,7 +116,7 @@ def _head(line: bytes) -> _Head | UnreadableRecord:
 def _path(held: dict[str, _Record], last: str | None, account: ImportAccount) -> Iterable[_Record]:
     path = []
     while last is not None and last in held:
-        entry = held.pop(last)  # removed, so that a cycle of parents ends
+        entry = held.pop(last)  # remove it, so that a cycle of parents ends
         path.append(entry)
         last = entry.parent
     if last is not None:
