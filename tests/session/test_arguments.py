@@ -181,7 +181,7 @@ async def test_a_request_is_refused_while_calls_are_open(session):
         ({"tools": [Tool(TOOL, kind="magic")]}, r"tools\[0\].*kinds are read"),
         ({"system": 5}, "system: a int is not a list"),
         ({"system": [{"type": "image"}]}, r"system\[0\]: give text"),
-        ({"options": {"messages": []}}, "options: messages is set by the session"),
+        ({"options": {"messages": []}}, "options: the session sets messages"),
         ({"options": {"max_tokens": 5}}, "options: max_tokens is given as max_tokens="),
         ({"options": [1]}, "options: expected an object"),
         ({"id": "../x"}, "id: '../x' is not a session id"),

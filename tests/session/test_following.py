@@ -415,7 +415,7 @@ async def test_a_list_edited_behind_a_summary_is_followed(opened):
 async def test_a_result_without_a_call_is_refused_and_the_next_list_is_followed(opened):
     session = opened()
     await session.follow([user("one")])
-    with pytest.raises(InvalidArgument, match=r"messages\[1\].*no call before it has that id"):
+    with pytest.raises(InvalidArgument, match=r"messages\[1\].*no earlier call has that id"):
         await session.follow([user("one"), result("nobody", "x")])
     await session.follow([user("one"), said("two"), user("three")])
     assert texts(session) == ["one", "two", "three"]
