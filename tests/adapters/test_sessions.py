@@ -104,7 +104,7 @@ async def test_a_conversation_in_use_is_waited_for_within_a_limit(made):
 async def test_a_call_that_waits_too_long_in_its_own_process_says_so(made):
     sessions = made(wait_seconds=0.1)
     async with sessions.use("c", MODEL):
-        with pytest.raises(SessionBusy, match="c is in use"):
+        with pytest.raises(SessionBusy, match="c has been in use"):
             await turn(sessions, "c")
     await turn(sessions, "c")
 

@@ -314,7 +314,7 @@ async def test_a_list_with_open_calls_is_refused_and_can_be_completed(opened):
         ([user("a"), {"role": "robot", "content": "x"}], r"messages\[1\]: the role 'robot'"),
         ([user("")], r"messages\[0\].content: the content is empty"),
         ([user(None)], r"messages\[0\].content: None is not content"),
-        ([user("a"), result("t9", "x")], r"messages\[1\]: a result answers 't9'"),
+        ([user("a"), result("t9", "x")], r"messages\[1\]: a result answers the call 't9'"),
         ([user([{"type": "text", "text": float("nan")}])], "nan is not JSON"),
         ([user([{"type": "tool_use", "id": 3}])], "lacks required fields"),
         ([5], r"messages\[0\]: expected an object, not a int"),
