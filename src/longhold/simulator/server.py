@@ -239,7 +239,7 @@ class _Server:
                 403, f"this server is not {name!r}; use the address that it printed at its start"
             )
         if is_loopback(bound) and (page := find_foreign_page(http.headers.raw)):
-            raise ApiError(403, f"a page of {page!r} sent this request")
+            raise ApiError(403, f"a web page of {page!r} sent this request")
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
         """Identify the caller. The workspace is a hash of the key and the workspace id."""

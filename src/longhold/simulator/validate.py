@@ -28,7 +28,7 @@ EDITS_BETA = "context-management-2025-06-27"
 MINIMUM_BUDGET_TOKENS = 1_024  # published
 MESSAGE_LIMIT = 100_000  # published
 FORCING = ("any", "tool")
-TOOL_REFERENCES = 1_000  # limit for a signed compaction; the API's limit is not published
+TOOL_REFERENCES = 1_000  # limit for a signed compaction, as the API does not publish its own
 
 
 class Threshold(NamedTuple):

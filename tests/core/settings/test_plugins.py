@@ -185,7 +185,7 @@ async def test_without_models_it_writes_none(install, tmp_path):
         (RAISES, "ZeroDivisionError: division by zero"),
         (SUMMARISES.replace("'SUMMED UP'", "' '"), "it has no text"),
         (SUMMARISES.replace("'SUMMED UP'", "5"), "AttributeError"),
-        (HANGS, "nothing came within 1 seconds"),
+        (HANGS, "no summary arrived within 1 seconds"),
     ],
 )
 async def test_a_summariser_that_fails_is_replaced_by_the_digest(install, tmp_path, code, said):

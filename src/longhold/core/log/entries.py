@@ -110,7 +110,7 @@ class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
     content: ResultContent = ""
     is_error: bool = False
     exit_status: int | None = None
-    """Exit status of a command that Longhold did not stop. Negative if a signal ended it."""
+    """Exit status of a command that Longhold did not stop. It is negative after a signal."""
     refused: str | None = None
     """The user's words when refusing the call, possibly "". Other results have None."""
     extra: JsonObject | None = None

@@ -206,8 +206,8 @@ def _header(path: Path, line: bytes) -> Header:
         if version > VERSION:
             raise NewerFormat(
                 path,
-                f"was written in format {version} by a newer version of Longhold; "
-                f"this version reads formats up to {VERSION}; upgrade to open it",
+                f"was written in format {version} by a newer version of Longhold "
+                f"(this version reads formats up to {VERSION}); upgrade to open it",
             )
         return msgspec.json.decode(line, type=Header)
     except _UNREADABLE:

@@ -495,7 +495,7 @@ def _lines_until(path: Path, until: float) -> bytes:
 
 
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Sweep a session that is not open, and log what was removed. The log keeps its mtime."""
+    """Sweep a session that is not open, and log the removals. The log keeps its mtime."""
     results = Results(log.with_suffix(""))
     if not any(plan_sweep(results.list_stored(), settings, now or earliest_now())):
         return []

@@ -48,7 +48,7 @@ class Checkout:
             for file, have, want in behind:
                 text = self._text_of(file)
                 if file in self.problems or (text is not None and sha(text) not in (have, want)):
-                    continue  # edited by hand; the next commit adopts the edit
+                    continue  # the next commit adopts this manual edit
                 self.put(file, want, is_synced=is_few)
                 self._step(f"file {file}")
             if not is_few and sys.platform != "win32":

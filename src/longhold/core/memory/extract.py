@@ -1,4 +1,4 @@
-"""Extraction: a fork reads new messages and stores what is worth remembering.
+"""Extraction: a fork reads new messages and stores facts worth remembering.
 
 The cursor is also in the store, so that nothing is repeated after a crash. A failure leaves the
 store and the cursor unchanged.

@@ -50,7 +50,7 @@ OWN = split_words(
     "Agent AgentStop CallTool SendMessage TaskClaim TaskCreate TaskGet TaskList TaskUpdate ToolSearch"
     " memory"
 )
-"""Longhold's tools that have no description by name. The logs of agents show what they read."""
+"""Longhold's tools that have no description by name. The logs of agents show their reads."""
 
 
 class UntrustedInput:

@@ -76,7 +76,7 @@ _TOKENS = (
 """Name, required substring and pattern of secrets that the gitleaks rules miss."""
 _NAMED = {"netrc-password": 0.0, "command-password": 2.0, "json-password": 2.0}
 """Minimum entropy by rule. The position marks these as passwords, so even words may match."""
-LEAST_TOKEN_ENTROPY = 3.0  # bits per character; `your-token-goes-here` has less than a token
+LEAST_TOKEN_ENTROPY = 3.0  # in bits per character, more than `your-token-goes-here` has
 
 _KEY_EDGE = re.compile(r"-----(BEGIN|END)[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")  # matches each line of a key and few other lines

@@ -49,7 +49,7 @@ def clean_line(text: str, chars: int = SAID_CHARS) -> str:
     return shorten(one_line(clean_text(text)), chars)
 
 
-BAR = "|"  # begins every quoted line; other lines are Longhold's own
+BAR = "|"  # begins every quoted line, unlike Longhold's own lines
 _FRAMES = re.compile(
     r"<(?=\s*/?\s*(?:agent|instructions|mail|memory|memories|(?:system-)?reminder)\b)",
     re.IGNORECASE,

@@ -31,10 +31,10 @@ class Capabilities:
     window_tokens: int = PLAIN_WINDOW_TOKENS
     long_window_beta: str = ""  # the beta header for a window of 1M tokens, or "" if none is needed
     max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
-    cache_minimum_tokens: int = 4_096  # shorter prefixes are not cached; the default is the largest
+    cache_minimum_tokens: int = 4_096  # shorter prefixes are not cached
     thinking_modes: frozenset[ThinkingMode] = frozenset({"disabled"})
     binds_thinking: bool = False  # thinking is bound to its exact prefix
-    keeps_thinking: bool = False  # thinking of earlier turns; otherwise new user text removes it
+    keeps_thinking: bool = False  # whether new user text leaves earlier thinking in place
     context_management: bool = False
     compacts_on_demand: bool = False
     compacts_at_threshold: bool = False

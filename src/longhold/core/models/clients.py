@@ -40,7 +40,7 @@ def _sdk_of(client: object) -> tuple[Literal["anthropic", "openai"], str] | None
 _ASYNC = "AsyncAPIClient"
 _SDKS: tuple[Literal["anthropic", "openai"], ...] = ("anthropic", "openai")
 _CLIENTS = tuple((sdk, kind) for sdk in _SDKS for kind in (_ASYNC, "SyncAPIClient"))
-OPENAI_HOST = "api.openai.com"  # accepts only `max_completion_tokens`; others use `max_tokens`
+OPENAI_HOST = "api.openai.com"  # accepts only `max_completion_tokens`
 
 DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
 

@@ -14,7 +14,7 @@ from longhold.core.settings.installation import load_extra
 from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import RequestRejected
 
-CONNECT_SECONDS = 5.0  # the default of both SDKs; a slower host counts as down
+CONNECT_SECONDS = 5.0  # the default of both SDKs, because a slower host is usually down
 READ_SECONDS = 600.0  # The read timeout of both SDKs. `steady` usually gives up earlier.
 NO_KEY = "none"  # sent to local servers, which require a key but accept any
 

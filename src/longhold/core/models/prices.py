@@ -166,7 +166,7 @@ def _rise(price: Any, line: int) -> float:
     return round(float(reached) / float(base), 6) if base else 1.0
 
 
-CHECKED_AGAINST = (0, 2, 1)  # the version this table agrees with; a newer one takes precedence
+CHECKED_AGAINST = (0, 2, 1)  # the version that agrees with this table
 LONG_PREMIUM_ENDED = date(2026, 3, 13)  # until then, the 4.6 models cost more beyond 200K tokens
 
 

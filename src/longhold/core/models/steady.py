@@ -15,7 +15,7 @@ class Patience:
     first_event_seconds: float = 600.0  # as in both SDKs: the provider first reads the prompt
     stall_seconds: float = 120.0  # providers ping every few seconds, so more means a dead stream
     answer_seconds: float = 3600.0  # 128,000 tokens take about 45 minutes at 50 per second
-    answer_events: int = 4_000_000  # events plus characters; long answers have 600,000
+    answer_events: int = 4_000_000  # events plus characters, far above the 600,000 of a long answer
 
 
 PATIENCE = Patience()

@@ -27,7 +27,7 @@ from longhold.core.request.tool_references import is_deferred, spell_out
 from longhold.core.view import View
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"  # asks a provider why its cache missed
-GLOBAL_SCOPE = "cache-scope-simulated"  # across organisations; only the simulator supports it
+GLOBAL_SCOPE = "cache-scope-simulated"  # shares entries across organisations, only in the simulator
 
 IMAGE: JsonObject = {"type": "text", "text": "[image]"}
 IMAGE_STEPS = 4

@@ -1,4 +1,4 @@
-"""All settings, each with its default and reason.
+"""All settings, each with its default and description.
 
 Later sources win: defaults, `settings.toml` in the home directory, `.longhold/settings.toml` in the
 project, environment variables (`LONGHOLD_GROUP_KEY`). Unknown names and invalid values raise

@@ -247,7 +247,9 @@ async def write_lines(engine: Engine, ask: AskFork) -> None:
     ]
     shorter = [line for span, line in lines if weight(line.measure) < weight(span.measure)]
     if not shorter:
-        engine.record(Failed(what=WHAT, error="the answer held no line in the form asked for"))
+        engine.record(
+            Failed(what=WHAT, error="the answer contains no line in the requested format")
+        )
     for line in shorter:
         engine.record(line)
 

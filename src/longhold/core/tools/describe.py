@@ -22,8 +22,8 @@ class Described:
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
     is_repeatable: bool = False  # returns the same output as long as nothing has changed
-    limit_chars: int | None = LIMIT_CHARS  # longer results are spilled; None: no limit
-    clearable: bool | None = None  # Whether old results may be cleared. None decides by kind.
+    limit_chars: int | None = LIMIT_CHARS  # longer results are spilled, unless this is None
+    clearable: bool | None = None  # whether old results may be cleared, or None to decide by kind
 
     @property
     def is_clearable(self) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
-LIMIT_CHARS = 50_000  # longer results are spilled; about 12,000 tokens
+LIMIT_CHARS = 50_000  # longer results, over about 12,000 tokens, are spilled
 
 _UNSOUND = re.compile("[\0\ud800-\udfff]")  # in no path, argument or text file
 
@@ -43,7 +43,7 @@ class Tool:
     command_input: str = ""
     is_read_only: Callable[[JsonObject], bool] = lambda _given: False
     """Whether this call changes nothing. Such calls may run in parallel."""
-    limit_chars: int | None = LIMIT_CHARS  # longer results are spilled; None: no limit
+    limit_chars: int | None = LIMIT_CHARS  # longer results are spilled, unless this is None
 
     def definition(self) -> JsonObject:
         return {

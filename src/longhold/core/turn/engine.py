@@ -411,7 +411,7 @@ class Engine:
         )
         names = [section.name for section in self.frame.sections]
         live = self.monitor.count_live(request, source=self._asked_as, names=names)
-        if live is None:  # in a resumed session, the log shows what was sent
+        if live is None:  # in a resumed session, the log has the last request
             prior = find_prior_cache(self.view, messages)
             live = prior[1] if prior else 0
         items, ends = self.view.items, self.view.message_from

@@ -23,7 +23,7 @@ class Status:
     model: str = ""
     mode: str = ""
     used_tokens: int = 0
-    line_tokens: int = 0  # the compaction threshold, or a client's window; see `percent_left`
+    line_tokens: int = 0  # the compaction threshold, or a client's window
     warning_tokens: int = 0
     limit_tokens: int = 0
     percent_left: int = 0

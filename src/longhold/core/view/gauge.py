@@ -16,7 +16,7 @@ from longhold.core.view.items import Round
 from longhold.core.view.tokens import Calibration, Gauge, ReportedSize
 from longhold.core.view.window import scale_tokens, window_for
 
-LESSONS = 1_000  # answers to learn from, at 0.1 ms each; the weights settle long before
+LESSONS = 1_000  # number of answers to learn from, at 0.1 ms each
 BELIEVED_RATIO = 3.0  # a report that is further off is wrong, as tokenizers differ by 2.5 at most
 BELIEVED_TOKENS = 20_000  # more tolerance, because providers add prompts for tools and safety
 CONFIRMED_SHARE = 0.2  # largest deviation in growth that confirms the previous report

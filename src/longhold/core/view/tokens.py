@@ -60,7 +60,7 @@ MARGIN_TOKENS = 50.0  # plus the cost of hidden reminders
 BOUND = 0.95  # share of growths that stay below estimate plus margin
 BOUND_DEVIATIONS = 1.65  # the same bound in standard deviations, for a normal error
 FIRST_SPREAD = 2.5  # margin, in units of its shape, that held for 95 % of growths
-SPREAD_STEP = 0.1  # one growth beyond the margin widens it by 10 %; twenty within it undo that
+SPREAD_STEP = 0.1  # one growth beyond the margin widens it by 10 %, which twenty within it undo
 SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # limits, so that one session cannot distort the next
 
 

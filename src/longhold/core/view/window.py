@@ -24,7 +24,7 @@ ERROR_BUFFER_TOKENS = 20_000  # distance from the threshold at which the context
 Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
-COST = "cost"  # places the threshold where it costs least; see `core.policy.threshold`
+COST = "cost"  # places the threshold where it costs least
 
 WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
 """Common window sizes, used to guess a client's window from its requests."""
@@ -35,13 +35,13 @@ class Window:
     limit_tokens: int
     reserve_tokens: int
     effective_tokens: int
-    auto_tokens: int  # the compaction threshold; if `auto` is on, context is freed from here
+    auto_tokens: int  # the compaction threshold, from which context is freed if `auto` is on
     warning_tokens: int
     error_tokens: int
     blocking_tokens: int  # from here nothing is sent until context is freed
     full_tokens: int  # the largest threshold that this window allows, regardless of settings
     auto: bool = True
-    cold_tokens: int = 0  # from here compacting pays if the cache has expired; 0 if unknown
+    cold_tokens: int = 0  # size from which compacting an expired cache pays, or 0 if unknown
 
     @property
     def base_tokens(self) -> int:

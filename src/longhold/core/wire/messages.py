@@ -29,9 +29,9 @@ MOST_DEPTH = 100  # No tool's input is nested deeper. JSON parsers fail at about
 _TOO_DEEP = "(nested too deeply)"
 _MOST_BITS = 10_000  # limit for integers, because Python refuses to print much longer ones
 
-_NAMELESS = "unnamed_tool"  # replaces a missing name; the call then fails with an error
+_NAMELESS = "unnamed_tool"  # replaces a missing name, so that the call fails with an error
 
-SYSTEM_ROLES = ("system", "developer")  # they apply to the whole conversation; never summarised
+SYSTEM_ROLES = ("system", "developer")  # roles that apply to the whole conversation
 
 UNSPOKEN = frozenset({"thinking", "redacted_thinking"})  # other providers do not accept these
 

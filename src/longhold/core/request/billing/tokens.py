@@ -19,7 +19,7 @@ from longhold.core.request.billing.api_request import JsonObject
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingSettings:
     acts_on_cache_edits: bool = True  # False imitates a server that accepts but ignores the blocks
-    acts_on_context_management: bool = True  # False imitates a server that ignores it
+    acts_on_context_management: bool = True  # False imitates a server that ignores edits
     enforces_binding: bool = True  # the default of accounts created since 2026-08-31
     accepts_foreign_thinking: bool = False  # for replaying recordings, which the API refuses
     image_tokens: int = 1_600  # Roughly a full-size image. The simulator does not look inside.
@@ -28,7 +28,7 @@ class BillingSettings:
     text_memo_chars: int = 50_000_000  # total of cached texts: 500 sessions of 100 KB
 
 
-SLICE_CHARS = 50_000  # encoding fails from 200,000 tokens; a character has at most four
+SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens
 POSITION_TOKENS = 3  # tokens that frame each block in the rendered prompt
 PIECE = re.compile(r"[ _.(]?[A-Za-z]{1,9}|\d{1,3}|\s{1,16}|[^\w\s]{1,3}|.", re.S)
 

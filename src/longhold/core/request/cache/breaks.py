@@ -80,7 +80,7 @@ def find_undeclared(
     """Return the first change that no entry announced. A model switch announces all changes."""
     if before.model != after.model and "switched" in expected:
         return None
-    # A breakpoint changes what is cached, but not the prompt.
+    # A breakpoint changes the cached part, but not the prompt.
     found = (move for move in moves(before, after) if move.what != "marker")
     return next((move for move in found if not _announcing(move.what) & set(expected)), None)
 
@@ -110,7 +110,7 @@ def count_lost(before: Usage, after: Usage) -> int:
 
 
 def has_read(usage: Usage, before: Usage) -> bool:
-    """Return whether a call read what another call had cached. Reading renews the lifetime."""
+    """Return whether a call read the cache that another call wrote. Reading renews the lifetime."""
     return usage.cache_read_tokens >= (1 - DROP_RATIO) * _readable_tokens(before)
 
 

@@ -220,7 +220,7 @@ def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:
 
 
 def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> tuple[CachedPrefix, int] | None:
-    """Return what the last answered request cached, and how many messages did not change since."""
+    """Return the last answered request's cached prefix and the number of unchanged messages."""
     asked = view.answered
     if asked is None or not asked.markers:
         return None
@@ -239,6 +239,6 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> tuple[Cached
 
 
 def _may_move(entry: log.AnyEntry, model: str) -> bool:
-    if isinstance(entry, log.Said):  # ends a turn; some models then drop its thinking
+    if isinstance(entry, log.Said):  # ends a turn, whose thinking some models then drop
         return not capabilities(model).keeps_thinking
     return isinstance(entry, log.ViewChange | log.Undone | log.Redone | log.Framed | log.Switched)

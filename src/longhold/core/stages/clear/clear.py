@@ -84,7 +84,7 @@ class CallStats:
     """Tokens that the provider cleared since the previous prompt."""
     billed_usd: float = 0.0
     saved_usd: float = 0.0
-    """Dollars saved by clearing so far. Negative until a rewrite has paid for itself."""
+    """Dollars saved by clearing so far. This is negative until a rewrite has paid for itself."""
     _saving: dict[int, float] = field(default_factory=dict)
     _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""

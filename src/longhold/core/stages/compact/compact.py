@@ -296,7 +296,7 @@ class Compaction:
                     return await writer.ask_fork(segment)
                 return await writer.ask_directly(segment.items, request.error)
         except (ModelError, NoSummary, TimeoutError) as failure:
-            said = str(failure) or f"nothing came within {seconds:g} seconds"
+            said = str(failure) or f"no summary arrived within {seconds:g} seconds"
             engine.record(make_failure(f"{STAGE}{way}", failure, said))
             attempt.failed[way] = said
             attempt.no_answer = said if isinstance(failure, NO_ANSWER) else ""

@@ -191,8 +191,8 @@ def check_shorter(engine: Engine, material: Material) -> None:
     short = scale_tokens(SHORT_SUMMARY_TOKENS, full.window.limit_tokens)
     if beside_tokens < short:
         raise NotShorter(
-            f"a summary would not be shorter: it takes about {short:,} tokens, and all but"
-            f" your own words takes {beside_tokens:,}; nothing was changed"
+            f"a summary would not be shorter: it takes about {short:,} tokens, and the text"
+            f" to replace takes {beside_tokens:,}; nothing was changed"
         )
 
 

@@ -33,7 +33,7 @@ HEAVY_SHARE = 0.1
 
 
 def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
-    """Find what refills the window, clear it if possible, and record it.
+    """Find the content that refills the window, clear it if possible, and record it.
 
     Return a line for the user, and whether compactions still restore files.
     """

@@ -89,12 +89,12 @@ def exit_status_in(text: str) -> int | None:
 
 
 FAILED_CHARS = 10_000  # for a failed command, whose ends matter more than its middle
-CEILING_CHARS = 400_000  # half of a 200K window; no setting or tool can exceed it
+CEILING_CHARS = 400_000  # half of a 200K window, which no setting or tool can exceed
 PREVIEW_BYTES = 2_000
 FAILED_PREVIEW_BYTES = 6_000  # larger than usual, because models examine failures closely
 ERROR_BYTES = 2_000  # limit for error lines of a command's output, in addition to the preview
 SMALLEST_LIMIT_CHARS = 1_000  # shorter results are no longer than their previews
-SMALLEST_PREVIEW_BYTES = 300  # a smaller preview does not show what kind of result it is
+SMALLEST_PREVIEW_BYTES = 300  # a smaller preview does not show the kind of the result
 MCP = "mcp__"
 
 

@@ -31,18 +31,18 @@ async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
 class ForkRequest:
     say: str | Content  # the fork's user message, appended to its parent's conversation
     source: str  # the caller: compact, notes, memory, dream, progress or agent:<id>
-    turns: int = 1  # maximum number of answers; a denied tool is reported before the next one
+    turns: int = 1  # maximum number of answers
     permit: Permit = deny_all
     instead: Mapping[str, Tool] = field(default_factory=dict)  # the model sees the same tool list
     writes_cache: bool = False  # caches the fork's own messages, which pays over many turns
-    keeps_log: AgentLog | None = None  # for the fork's transcript; an existing log is continued
+    keeps_log: AgentLog | None = None  # the log for the fork's transcript, new or existing
     mail: str = ""  # if `say` is mail: the mailbox, and the read position after this mail
     on_event: Callable[[RoundEvent], None] | None = None
-    knows: tuple[SeenFile, ...] = ()  # shown in `say`; the fork may change them without a read
+    knows: tuple[SeenFile, ...] = ()  # files in `say` that the fork may change without reading
     least_output_tokens: int = 0  # a minimum, even above the parent's limit
     retries: Retries | None = None  # set if the caller waits and can do without the answer
     is_wanted: bool | None = None  # True ignores the overhead budget
-    is_enough: Callable[[], bool] = lambda: False  # called after each tool run; True ends the fork
+    is_enough: Callable[[], bool] = lambda: False  # called after each tool run, to end the fork
     max_usd: float | None = None  # once answers cost this much, the fork ends as `max_usd`
     prefix: Prefix | None = None  # fork this prefix instead of the current conversation
 

@@ -93,7 +93,7 @@ class PrefixLeader:
 class Forks:
     parent: "Engine"
     model: Callable[[], Model]
-    toolbox: Callable[[], Toolbox]  # the current tools; each fork has its own gate and context
+    toolbox: Callable[[], Toolbox]  # the current tools, from which each fork makes its own toolbox
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     """Setting this ends every fork made here. Stopping a turn does not set it."""
     budget: Budget | None = None

@@ -159,7 +159,7 @@ class PostgresLog(Closing):
 
 @dataclass(frozen=True, slots=True)
 class PostgresJobs:
-    """The job queue of one session. Because it is rarely used, no connection is kept open."""
+    """The job queue of one session. No connection stays open, because it is rarely used."""
 
     url: str
     settings: StoreSettings

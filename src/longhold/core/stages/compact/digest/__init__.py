@@ -149,7 +149,7 @@ class FactPieces:
             if excess <= 0 or room <= 0:
                 break
             room -= excess
-        # The budget does not limit this line, because a reader must know what is missing.
+        # The budget does not limit this line, because a reader must know about omissions.
         missing = _state_left_out(context, sections.get(6, ""))
         return _assemble(opening, _state_missing(missing, sections))
 

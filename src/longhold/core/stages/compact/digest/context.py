@@ -198,9 +198,9 @@ class DigestContext:
     most_messages: int = 0
     """The largest number of messages that the budget can show. 0 means no limit."""
     is_tight: bool = False
-    """Not all of the user's words fit, so messages from before count less."""
+    """The user's words do not all fit, so messages from earlier compactions count less."""
     is_small: bool = False
-    """Not all of the user's words fit, and no space is reserved for them."""
+    """The user's words do not all fit, and no space is reserved for them."""
     quoted: frozenset[int] = frozenset()
     """Calls whose output is quoted in section 1."""
     keeps_open: bool = True
