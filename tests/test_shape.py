@@ -30,8 +30,8 @@ SOURCES = sorted((ROOT / "src" / "longhold").rglob("*.py"))
 
 LIMITS = {
     "top_level": 9,
-    "src_lines": 81_400,
-    "modules": 440,
+    "src_lines": 77_700,
+    "modules": 410,
     "settings": 130,
     "session_modules": 170,
     "session_lines": 26_000,

@@ -414,4 +414,4 @@ def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
     findings = {found["name"]: found for found in json.loads(done.stdout)}
     assert done.returncode == 1
     assert findings["home"]["fix"].startswith("chmod 700")
-    assert findings["python"]["state"] == "ok"
+    assert findings["settings"]["state"] == "ok"

@@ -133,7 +133,7 @@ def test_a_side_chain_is_paid_for_and_not_part_of_the_conversation():
     )
     calls = [entry for entry in found if isinstance(entry, Forked)]
     assert [(call.source, call.usage.output_tokens) for call in calls] == [("agent:x", 9)]
-    assert [turn.item.tally.calls for turn in bill(found).turns] == [2]
+    assert bill(found).total.tally.calls == 2
 
 
 def test_web_searches_are_billed():

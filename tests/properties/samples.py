@@ -232,9 +232,7 @@ LINES: dict[str, list[Any]] = {
     "pi": PI,
     "old pi": OLD_PI,
     "anthropic": [ANTHROPIC],
-    "anthropic lines": ANTHROPIC["messages"],
     "openai": [OPENAI],
-    "openai lines": OPENAI["messages"],
 }
 """Transcripts by name; the name begins with the format's."""
 

@@ -1,5 +1,6 @@
 """Reads JSON records, one per line. The account lists unreadable lines with the reason."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -18,6 +19,8 @@ MOST_LEVELS = 200  # deeper JSON would overflow the stack. Real records have ten
 
 
 LARGEST_COUNT = 2**53  # larger numbers are not counts, and some JSON decoders do not support them
+
+_first_value = json.JSONDecoder()  # reports where a value ends, which the faster decoder does not
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -65,7 +68,28 @@ def number_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
     for number, text in lines:
         account.count()
-        yield from check_record(number, decode_record(text, account), account)
+        value = decode_record(text, account)
+        if isinstance(value, UnreadableRecord) and (joined := _split(text)):
+            account.repaired["records that shared a line"] += len(joined)
+            for each in joined:
+                yield from check_record(number, each, account)
+        else:
+            yield from check_record(number, value, account)
+
+
+def _split(text: bytes | bytearray) -> list[Json]:
+    """Split objects that share a line because of several writers or a lost newline."""
+    left, found = text.decode("utf-8", "replace").strip(), []
+    while left:
+        try:
+            value, end = _first_value.raw_decode(left)
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(value, dict) or is_deep(value, MOST_LEVELS):
+            return []
+        found.append(value)
+        left = left[end:].lstrip()
+    return found
 
 
 def check_record(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
