@@ -21,7 +21,7 @@ from pathlib import Path
 from longhold.agent.agent import budget_in
 from longhold.agent.instructions.gathering import find_imports, without_comments
 from longhold.agent.permissions import is_read_only_command
-from longhold.agent.tools.globs import glob_expression
+from longhold.agent.tools.globs import glob_expression, parse_rule
 from longhold.agent.tools.web import extract_text
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.provenance import sources_of
@@ -37,6 +37,7 @@ from longhold.core.messages.text import (
 )
 from longhold.core.settings import front_matter
 from longhold.core.settings.reading import parse_toml
+from longhold.core.stages.compact.digest.files import strip_line_numbers
 from longhold.core.stages.compact.digest.headings import shorten_sections
 from longhold.core.stages.compact.directives import cancellings, clauses, read_claims
 from longhold.core.stages.facts.gist import conclusions, gist, question
@@ -99,6 +100,8 @@ READERS: dict[str, Reader] = {
     "readable_text": extract_text,
     "front_matter": lambda text: front_matter.parse(f"---\n{text}\n---\n"),
     "toml": _toml,
+    "without_numbers": strip_line_numbers,
+    "ignore_rule": lambda text: parse_rule(f"# {text}x"),
     "shorten_sections": lambda text: shorten_sections(text, 1_000),
     "memory": lambda text: front_matter.parse_memory(f"---\nname: {text}\n---\n"),
     "imports_in": find_imports,

@@ -36,6 +36,8 @@ CHARS = 400_000
         ("defined_in", "async\n"),
         ("defined_in", "func ("),
         ("gist", " "),
+        ("without_numbers", "\n"),
+        ("ignore_rule", " "),
         ("shorten_sections", "1. a "),
         ("shorten_sections", " "),
         ("glob", "a"),
@@ -57,7 +59,7 @@ def test_open_elements_do_not_slow_down_the_others(end):
 
 
 def test_a_title_in_many_pieces_is_read_in_time():
-    text = "<title>" + "a</b>" * 400_000
+    text = "<title>" + "a</b>" * 150_000
     assert slow.seconds_for(slow.READERS["readable_text"], text) < slow.LIMIT_SECONDS
 
 

@@ -115,3 +115,19 @@ def test_git_agrees(tmp_path_factory, paths, at_top, in_d):
         check=True,
     )
     assert sorted(walk(top)) == sorted(filter(None, listed.stdout.split("\0")))
+
+
+def test_linked_and_long_files_of_rules_are_not_read(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "a.log").touch()
+    (tmp_path / "rules").write_text("*.log\n")
+    (tmp_path / ".gitignore").symlink_to("rules")
+    assert "a.log" in list(walk(tmp_path))
+    (tmp_path / ".gitignore").unlink()
+    (tmp_path / ".gitignore").symlink_to("/dev/zero")
+    assert "a.log" in list(walk(tmp_path))
+    (tmp_path / ".gitignore").unlink()
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    assert "a.log" not in list(walk(tmp_path))
+    (tmp_path / ".gitignore").write_text("*.log\n" + "#" * (1 << 20))
+    assert "a.log" in list(walk(tmp_path))

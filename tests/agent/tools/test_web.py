@@ -230,3 +230,13 @@ async def test_slow_headers_keep_no_thread_that_the_process_waits_for(monkeypatc
         begun = set(threading.enumerate()) - before
         assert [thread.name for thread in begun if not thread.daemon] == []
         await ended.wait()
+
+
+def test_short_links_of_a_long_address_stay_within_the_size_of_a_page():
+    address = f"http://127.0.0.1/{'a' * 7_000}"
+    text = extract_text("<p>begin</p>" + "<a href=b></a>" * 20_000, address)
+    assert "begin" in text and len(text) <= web.FETCH_BYTES + 10_000
+
+
+async def test_an_address_may_not_be_very_long(refused):
+    assert "8,000 are allowed" in await refused("WebFetch", url=f"http://127.0.0.1/{'a' * 9_000}")

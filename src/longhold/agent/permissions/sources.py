@@ -36,7 +36,7 @@ LINKED_FILES = 50_000
 """A project whose links lead to more files than this cannot be trusted."""
 LINKS_DEEP = 3
 """The limit for links to directories in one path, because two links can lead to each other."""
-TEXT_BYTES = 1 << 20
+TEXT_BYTES = 1 << 18
 """A longer file is not searched for names, so all files of the project are covered with it."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
@@ -158,8 +158,13 @@ class _Tree:
     _below: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     _by_full_name: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     _beside: dict[tuple[str, str], list[Path]] = field(default_factory=lambda: defaultdict(list))
-    _own: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    """Files by name, stem and directory, without those of installed packages."""
+    _own: dict[tuple[str, ...], set[Path]] = field(default_factory=lambda: defaultdict(set))
+    """Files without those of installed packages, by name, by stem and by directory.
+
+    Each key also exists with the directory above it, because a scan of all files of one name for
+    every path in a text would take quadratic time.
+    """
+    _all: set[Path] = field(default_factory=set)
     _oddly_named: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     """Files whose names are not one word, such as `my helper.py`, by the name's longest part."""
     _links: list[Path] = field(default_factory=list)
@@ -212,8 +217,11 @@ class _Tree:
         for part in parts:
             self._below[part].append(path)
         if _INSTALLED.isdisjoint(parts[:-2]):  # so that the first files of each package count
-            for key in {path.name, path.stem, *parts[-1:]}:
-                self._own[key].append(path)
+            self._all.add(path)
+            above = path.parts[-3:-1]
+            for end in ((*above, path.name), (*above, path.stem), above):
+                self._own[end[-1:]].add(path)
+                self._own[end[-2:]].add(path)
         if is_runnable:
             self._runnable.add(path)
 
@@ -250,7 +258,8 @@ class _Tree:
     def _find_named(self, path: Path) -> set[Path]:
         text, where = _read_text(path), str(path.parent)
         if text is None:
-            return {each for many in self._own.values() for each in many}
+            found, self._all = self._all, set()  # once is enough
+            return found
         found, words = self._find_oddly_named(text), _find_words(text)
         for word in words:
             found.update(self._by_full_name.get(word, ()))
@@ -286,7 +295,7 @@ class _Tree:
         count, last = len(parts), parts[-1]
         return {
             each
-            for each in self._own.get(last, ())
+            for each in self._own.get(parts[-2:], ())
             if (each.parts[-count:-1] == parts[:-1] and last in (each.name, each.stem))
             or each.parts[-1 - count : -1] == parts
         }

@@ -7,6 +7,7 @@ alone, so it imports only the standard library.
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +150,7 @@ def glob_expression(pattern: str) -> str:
     return "|".join(f"(?:{anchored_expression(choice)})" for choice in choices)
 
 
+IGNORE_BYTES = 1 << 20  # a larger file of ignore rules is not read
 VERSION_CONTROL = frozenset({".bzr", ".git", ".hg", ".jj", ".sl", ".svn"})
 
 
@@ -178,7 +180,10 @@ class IgnoreRules:
 
 def parse_rule(line: str) -> IgnoreRule | None:
     """Parse one line. Return None for blank lines, comments and malformed patterns."""
-    line = re.sub(r"(?<!\\)[ \t]+$", "", line.rstrip("\r\n"))
+    whole = line.rstrip("\r\n")
+    line = whole.rstrip(" \t")
+    if line.endswith("\\"):  # an escaped space at the end counts
+        line = whole[: len(line) + 1]
     if not line or line.startswith("#"):
         return None
     is_exception = line.startswith("!")
@@ -194,11 +199,21 @@ def parse_rule(line: str) -> IgnoreRule | None:
     return IgnoreRule(expression, is_exception, only_directories)
 
 
+def _open_unlinked(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
 def _rules_in(file: Path, base: Path) -> IgnoreRules | None:
     try:
-        text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
+        if not stat.S_ISREG(file.lstat().st_mode):  # git follows no link here either
+            return None
+        with open(file, "rb", opener=_open_unlinked) as opened:
+            content = opened.read(IGNORE_BYTES + 1)
     except OSError:
         return None
+    if len(content) > IGNORE_BYTES:
+        return None
+    text = content.decode("utf-8-sig", "surrogateescape")
     rules = tuple(rule for rule in map(parse_rule, text.split("\n")) if rule)
     return IgnoreRules(f"{base}/".replace("//", "/"), rules) if rules else None
 

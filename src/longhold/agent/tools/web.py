@@ -106,6 +106,7 @@ def _fetch(address: str, limit_bytes: int) -> Fetched:
 MAX_REDIRECTS = 5
 MAX_CHARS = 100_000
 TITLE_CHARS = 300
+ADDRESS_CHARS = 8_000
 
 _TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript)")
 
@@ -124,7 +125,7 @@ async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
             raise Refused(f"{address} could not be loaded: {error}.") from None
         if not answer.location:
             return await asyncio.to_thread(_render_page, address, answer)
-        target = urljoin(address, answer.location)
+        target = _check_length(urljoin(address, answer.location))
         if _place(target) != _place(address):
             said = f"{address} redirects to {target}, on another host. Fetch that if you want it."
             return Outcome(content=said, note=f"redirect to {urlsplit(target).hostname}")
@@ -134,13 +135,19 @@ async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
 
 def _check_url(url: str) -> str:
     try:
-        parts = urlsplit(url.strip())
+        parts = urlsplit(_check_length(url.strip()))
         host = parts.hostname
     except ValueError as error:
         raise Refused(f"{url!r} is not an address: {error}.") from None
     if parts.scheme not in ("http", "https") or not host:
         raise Refused(f"{url!r} is not a web address; it must begin with http:// or https://.")
     return url.strip()
+
+
+def _check_length(url: str) -> str:
+    if len(url) > ADDRESS_CHARS:
+        raise Refused(f"The address has {len(url):,} characters; {ADDRESS_CHARS:,} are allowed.")
+    return url
 
 
 def _place(address: str) -> tuple[str, str | None, int | None]:
@@ -218,6 +225,12 @@ class _Reader(HTMLParser):
         self._in_title = False
         self._in_code = False
         self._links: list[str] = []
+        self._left_chars = FETCH_BYTES  # because a short link may stand for a long address
+
+    def _add(self, text: str) -> None:
+        if self._left_chars > 0:
+            self.parts.append(text)
+            self._left_chars -= len(text)
 
     def parse_comment(self, i: int, report: bool = True) -> int:
         """Skip the comment, because the library would search the rest of the page for each one."""
@@ -241,7 +254,7 @@ class _Reader(HTMLParser):
             self.handle_data(f"[{text}]")
         else:
             self._in_code = self._in_code or tag == "pre"
-            self.parts.append(_STARTS.get(tag, ""))
+            self._add(_STARTS.get(tag, ""))
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._skipping:  # also closes open elements inside it
@@ -251,10 +264,11 @@ class _Reader(HTMLParser):
         elif tag == "a" and self._links:
             target = self._links.pop()
             is_shown = not target.startswith(("#", "javascript:", "data:")) and not self._skipping
-            self.parts.append(f" ({urljoin(self._address, target)})" if target and is_shown else "")
+            if target and is_shown and self._left_chars > 0:
+                self._add(f" ({urljoin(self._address, target)})")
         else:
             self._in_code = self._in_code and tag != "pre"
-            self.parts.append(_ENDS.get(tag, ""))
+            self._add(_ENDS.get(tag, ""))
 
     def handle_data(self, data: str) -> None:
         if self._in_title:
@@ -262,7 +276,7 @@ class _Reader(HTMLParser):
         elif not self._skipping:
             text = data if self._in_code else re.sub(r"\s+", " ", data)
             at_start = not self.parts or self.parts[-1].endswith(("\n", " "))
-            self.parts.append(text.lstrip() if at_start and not self._in_code else text)
+            self._add(text.lstrip() if at_start and not self._in_code else text)
 
 
 WEB_FETCH: Tool = make_tool("WebFetch", WebFetchInput, web_fetch, kind="fetch", is_read_only=True)

@@ -44,7 +44,7 @@ _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
 _NAME = re.compile(r"(?<![\w./-])[\w#][\w./:#-]*[\d./:#_-][\w./:#-]*")
 """Matches an argument that may be a name, because it contains more than letters."""
 _CLOSES = re.compile(r"\b(?:close|done|complete|finish|resolve)", re.IGNORECASE)
-_LINE_NUMBER = re.compile(r"^\s*\d+[→\t:|] ?", re.MULTILINE)
+_LINE_NUMBER = re.compile(r"^[ \t]*+\d++[→\t:|] ?", re.MULTILINE)
 
 
 class _Document(NamedTuple):
@@ -122,7 +122,7 @@ def _document(context: DigestContext, step: StepFact) -> _Document | None:
         case Look(kind="read", path=path, text=text) if len(text) >= SPEC_CHARS:
             name = last_name(path)
             if suffix_of(name).lower() in PROSE and name not in _INSTRUCTIONS:
-                return _Document(context.short(path), (name,), _without_numbers(text))
+                return _Document(context.short(path), (name,), strip_line_numbers(text))
         case CommandFact(is_error=False, text=text, output=output) if len(output) >= SPEC_CHARS:
             line = text.removesuffix("2>&1").strip()
             return _Document(f"`{line}`", _names(line, output), output)
@@ -145,7 +145,7 @@ def _demand_piece(
     return DigestPiece(1, (rank, id), forms, gains)
 
 
-def _without_numbers(text: str) -> str:
+def strip_line_numbers(text: str) -> str:
     """Strip the line numbers that a tool adds, and a client's reminder at the end."""
     return _LINE_NUMBER.sub("", text.partition("<system-reminder>")[0])
 
