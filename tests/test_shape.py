@@ -30,7 +30,7 @@ SOURCES = sorted((ROOT / "src" / "longhold").rglob("*.py"))
 
 LIMITS = {
     "top_level": 9,
-    "src_lines": 77_700,
+    "src_lines": 77_800,
     "modules": 410,
     "settings": 130,
     "session_modules": 170,
