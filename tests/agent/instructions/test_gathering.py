@@ -1,6 +1,7 @@
 """Instructions at the start of a session: files, their order, imports, and refusals."""
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -358,3 +359,9 @@ def test_another_users_file_is_not_the_users(place):
     assert [part.text for part in load(here(place)).parts] == ["obey"]
     os.chown(place / "home" / ".claude" / "CLAUDE.md", 12_345, 12_345)
     assert load(here(place)).parts == ()
+
+
+def test_a_long_list_of_patterns_is_read_in_time():
+    before = time.process_time()
+    assert gathering._patterns("a" + "," * 1_000_000) == ("a",)
+    assert time.process_time() - before < 1

@@ -495,10 +495,13 @@ class _Gatherer:
         yield node
 
 
+PATTERN_CHARS = 10_000  # splitting takes time quadratic in the length
+
+
 def _patterns(written: Json) -> tuple[str, ...]:
     if isinstance(written, list):
         written = ",".join(map(str, written))
     else:
         written = str(written or "").strip("[]")
-    parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written)
+    parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written[:PATTERN_CHARS])
     return tuple(part.strip().strip("\"'") for part in parts if part.strip())

@@ -1,5 +1,6 @@
 """The content of single sections: files, errors, turns, conclusions, tasks."""
 
+import tracemalloc
 from dataclasses import replace
 
 from longhold.core.stages.compact.digest import FactPieces
@@ -449,3 +450,12 @@ def test_settings_without_definitions_are_told_by_their_new_names(talk):
     new = 'exporter: "OTLP_ENDPOINT",\nprotocol: :http_protobuf,\nbatch_size: 512\n'
     talk.call("Write", "ok", file_path="/p/runtime.exs", content=new)
     assert 'put in "OTLP_ENDPOINT", http_protobuf, batch_size, 512' in section(talk, 3)[0]
+
+
+def test_a_path_with_very_many_directories_takes_little_memory(talk):
+    talk.call("Read", "x", file_path="/home/u/" + "a/" * 200_000)
+    tracemalloc.start()
+    root = DigestContext(facts=extract(talk.items)).root
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert root.startswith("/home/u/a") and peak < 20_000_000

@@ -49,6 +49,8 @@ CURRENT_SHARE, FINISHED_SHARE = 2.0, 0.3
 """Weights of requirements in documents, for the current task and for finished tasks."""
 REPLY_CHARS = 60
 """A message this short is shown with the question it answers."""
+ROOT_CHARS = 300
+ROOT_LEVELS = 16
 ROOT_SHARE = 0.6
 """If a directory contains this share of all paths, they are written relative to it."""
 
@@ -217,7 +219,9 @@ class DigestContext:
         )
         above = Counter[str]()
         for path, n in paths.items():
-            above.update({str(parent): n for parent in PurePosixPath(path).parents})
+            # Limited, because a client could name a path with a million directories.
+            places = PurePosixPath(path[:ROOT_CHARS]).parents[-ROOT_LEVELS:]
+            above.update({str(place): n for place in places})
         enough = paths.total() * ROOT_SHARE
         deep = [place for place, n in above.items() if n >= enough and place != "/"]
         return max(deep, key=len, default="")
