@@ -175,7 +175,7 @@ def _problems(store: Store, id: str) -> Iterator[str]:
     "memories",
     multiple=True,
     metavar="NAME",
-    help="Erase a memory of this directory. The history of its memories starts again.",
+    help="Erase a memory of this directory, and the history of all its memories.",
 )
 @click.option("--words", metavar="TEXT", help="With IDS, erase only this text.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

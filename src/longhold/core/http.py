@@ -26,7 +26,7 @@ START_SECONDS = 10.0  # longer than any observed start
 
 def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Name the protocol class, because asyncio disables Nagle's algorithm only with this argument.
+    # IPPROTO_TCP is named, because asyncio disables Nagle's algorithm only on such sockets.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,7 +1,7 @@
 """Decisions about a session and their expected savings.
 
-A clearing states its own prediction. A spill saves one cache write and all later reads of its
-tokens. A compaction saves later reads of its tokens.
+A clearing states its own prediction. A spill saves one cache write and all later reads of the
+tokens that it removes. A compaction saves later reads of the tokens that it removes.
 """
 
 from collections.abc import Iterable, Iterator

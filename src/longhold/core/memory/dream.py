@@ -211,7 +211,7 @@ async def dream_with(
         )
     )
     if reply.reason != "completed" and reply.reason not in CUT_SHORT:
-        raise NotDreamt(f"nothing was changed: the dream ended as {reply.reason}")
+        raise NotDreamt(f"the dream did not complete ({reply.reason}); nothing was changed")
     if reply.is_in_vain and not branch.refusals:
         raise NotDreamt(f"nothing was changed: all {reply.tool_calls} tool calls failed")
     cut_short = CUT_SHORT.get(reply.reason, "")

@@ -1,6 +1,6 @@
 """Count the features of a text that are needed to estimate any model's token count.
 
-A `Measure` can be added, and is stored in every log entry. For speed, each character becomes the
+Measures can be added, and log entries with content store one. For speed, each character becomes the
 bit of its class, and the text becomes one large integer. A run starts where the left neighbour
 lacks the bit.
 """

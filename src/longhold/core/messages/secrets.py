@@ -274,7 +274,7 @@ def _load() -> _Rules:
 
 
 def _rule(listed: Mapping[str, Any]) -> _Rule:
-    """Convert a rule and remove its `LEAD`. `lets_pass` then checks the name if necessary."""
+    """Convert a rule and remove its `LEAD`. `lets_pass` checks the text before it."""
     source = listed["regex"].replace(LEAD, "", 1)
     return _Rule(
         name=listed["id"],

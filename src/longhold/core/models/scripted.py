@@ -3,11 +3,18 @@
 `read_script` also reads the simulator's scripts. Answers are separated by `---` and consist of
 lines:
 
-think: The file is probably short. text: Let me look. tool: Read {"path": "a.py"} usage: input=1200
-output=40 read=900 write=100 stop: tool_use --- error: 529 retry-after=2 --- text: It defines one
-function, and nothing calls it.
+    think: The file is probably short.
+    text: Let me look.
+    tool: Read {"path": "a.py"}
+    usage: input=1200 output=40 read=900 write=100
+    stop: tool_use
+    ---
+    error: 529 retry-after=2
+    ---
+    text: It defines one function,
+      and nothing calls it.
 
-An indented line continues the text above without its two spaces. Blank lines within a text are
+An indented line continues the text above. Its indent of two spaces is removed. Blank lines within a text are
 kept. `#` starts a comment line, `block: {json}` adds any other block, and `error:` takes a status
 or one of `WORDS`. An error alone fails the request. An error after blocks interrupts the answer.
 Missing ids and usage are generated deterministically. `requests` records the requests.

@@ -1,7 +1,7 @@
 """The tool results that may be cleared, oldest first, updated as the view grows.
 
 Refusals in the user's words and results the model has not answered yet are excluded. Weights only
-compare parts of a view. The gauge has the size in tokens.
+compare parts of a view. For a size in tokens, use the gauge.
 """
 
 from collections.abc import Callable, Iterator

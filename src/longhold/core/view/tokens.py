@@ -51,7 +51,7 @@ NOISE_RATIO = 0.03  # residual error of a growth after fitting
 NOISE_TOKENS = 25.0  # plus this constant
 SURPRISE = 2.0  # growth with a larger deviation counts less, as it has unlogged content
 FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no known tokenizer differs more
-DRIFT = 1e-5  # variance added per lesson, so that a calibration keeps learning
+DRIFT = 1e-5  # variance added per update, so that a calibration keeps adapting
 SMALLEST_LESSON_TOKENS = 100.0  # below this, framing and rounding dominate
 SETTLED_LESSONS = 500  # after this many, growth within the noise is ignored
 

@@ -1,7 +1,7 @@
 """A model's context window and the thresholds within it.
 
-0 ─── warning ── auto ────── full ────── blocking ── effective ── limit 20K before threshold 13K
-before 3K before less the reserve
+    0 ─── warning ── auto ────── full ────── blocking ── effective ── limit
+          20K before  threshold  13K before  3K before   less the reserve
 
 Distances apply to a 200K window and shrink in proportion for smaller windows. The threshold is both
 the trigger for freeing space and the target size. `full` is the limit beyond which a call fails.
