@@ -103,7 +103,6 @@ def test_who_is_typing_is_told_and_not_interrupted(chat, brain):
     chat.wait_for("hello wor")
     brain.may_end.set()
     chat.wait_for("ada [general] completed")
-    chat.wait_for("hello wor")
     chat.type("ld\r")
     chat.wait_for("% left")
     chat.type("/exit\r")

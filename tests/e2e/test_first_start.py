@@ -61,7 +61,7 @@ def test_a_server_is_remembered_and_plain_longhold_in_a_project_starts_there(no_
         chat = Terminal([], tmp_path)
         try:
             chat.see("There is no key for the model yet.")
-            chat.type("3")
+            chat.type("\x1b[B\x1b[B\r")
             chat.see("Address, such as")
             chat.type(f"{server.url}/v1\r")
             chat.see("Name of the model there")

@@ -141,7 +141,7 @@ def at_rest(text, session):
     text = re.sub(r"\b[A-Z][a-z]{2} \d+, \d{4}, \d\d:\d\d [AP]M", "WHEN", text)
     text = re.sub(r"\(\d+ m?s\)", "(TIME)", text.replace(session, "gw-SESSION-1"))
     text = re.sub(r"went to \S+/tool-results/", "went to …/tool-results/", text)
-    text = re.sub(r"[\w-]+-[0-9a-f]{8}(?=\t)", "PROJECT", text)  # named after the directory
+    text = re.sub(r"(?<=gw-SESSION-1\t)[^\t]+(?=\t)", "PROJECT", text)  # the directory's name
     lines = (line.strip() for line in text.replace("\t", " | ").splitlines())
     return "\n".join(line for line in lines if line) + "\n"
 

@@ -63,7 +63,7 @@ def test_agents_are_reached_over_a_database(database, tmp_path):
     assert "a-1" in longhold("explain", "s").stdout
     assert "the harvest" in longhold("explain", "s/a-1").stdout
     assert "the harvest" in longhold("history", "s/a-1", "harvest").stdout
-    assert "there is no session" in longhold("explain", "s/a-2").stderr
+    assert "s/a-2 does not exist" in longhold("explain", "s/a-2").stderr
 
 
 def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):

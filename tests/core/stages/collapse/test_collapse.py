@@ -378,7 +378,7 @@ async def test_a_refusal_by_the_budget_is_no_failure_and_not_asked_for_again_thi
 
 @pytest.mark.parametrize(
     ("given", "error"),
-    [(ModelUnavailable("overloaded"), "overloaded"), ("I would rather not", "held no line")],
+    [(ModelUnavailable("overloaded"), "overloaded"), ("I would rather not", "contains no line")],
 )
 async def test_a_fork_that_fails_leaves_a_word_and_is_not_asked_again_this_turn(make, given, error):
     engine, calls = talkative(make()), []
