@@ -114,7 +114,10 @@ def test_a_secret_is_not_carried_over(transcript):
 
 
 def test_a_status_line_is_cheap_also_after_each_change(transcript, tmp_path):
-    """At most 40 ms of CPU more than an empty program, which takes about 10."""
+    """At most six empty programs more than one: 60 ms of CPU where an empty one takes 10.
+
+    A ratio, because the same code takes 45 ms on one machine and 70 ms on another.
+    """
     last = answer(1, "hello", ephemeral_1h_input_tokens=1_000)
     last["timestamp"] = datetime.fromtimestamp(time.time(), UTC).isoformat()
     path = transcript(record("user", 0, "long " * 400_000), last)
@@ -155,8 +158,8 @@ def test_a_status_line_is_cheap_also_after_each_change(transcript, tmp_path):
         line, spent = run(*status)
         assert line.startswith(f"{50 + n * 5}.0K of 200.0K")
         changed.append(spent)
-    assert min(repeated) - min(empty) < 0.04
-    assert min(changed) - min(empty) < 0.04
+    assert min(repeated) < 7 * min(empty)
+    assert min(changed) < 7 * min(empty)
 
 
 def test_another_model_is_priced_anew(transcript):
