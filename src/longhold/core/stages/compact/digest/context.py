@@ -83,7 +83,7 @@ class DigestLimits:
     """The maximum without the user's words. Readers skim longer texts, which also cost more."""
     words_tokens: int = 60_000
     """Limit for the user's words, which cannot be recovered. Recorded sessions need up to 6,900."""
-    words_ratio: float = 0.03
+    words_ratio: float = 1.0
     """If the user's words exceed this share of the segment, long messages lose their middle."""
     index_ratio: float = 0.02
     """Share of the budget, after the user's words, that the index of names gets."""
